@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from raymond.machine.events import AgentPaused, GateEnded, ReviewEnded, SealEnded
+from raymond.system import ancestry
 from running import GO, Ran, Room, until
 from typist import Typist
 
@@ -175,12 +177,12 @@ def test_on_review_names_the_state_that_decides(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_others_are_told_that_something_waits(room: Room) -> None:
+def test_others_are_told_once_that_something_waits(room: Room) -> None:
     told = room.path.parent / "home"
     reviewed(room, "--notify", "cat > part.$$ && mv part.$$ told.$$")
-    until(lambda: len([*told.glob("told.*")]) == 2 or None, "two notifications")
-    documents = [json.loads(path.read_text("utf-8")) for path in told.glob("told.*")]
-    [review] = [one for one in documents if one["event"] == "review"]
+    until(lambda: [*told.glob("told.*")] or None, "a notification")
+    [review] = [json.loads(path.read_text("utf-8")) for path in told.glob("told.*")]
+    assert review["event"] == "review", "and not that the run is paused for the same reason"
     assert review["text"].startswith("look at it with: raymond review r\n")
     assert review["why"].startswith("green only with the agent's tests/check.sh")
 
@@ -202,6 +204,24 @@ def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(ro
     assert check.read_text() == "true\n"
     assert not [*(room.path / "home").rglob("seals/swap"), *(room.path / "home").rglob("seals/swap.files")]
     assert os.path.exists(room.path / "answer.txt")
+
+
+@pytest.mark.slow
+def test_cancel_says_that_it_put_back_what_a_killed_verifier_had_exchanged(room: Room) -> None:
+    room.environment["RAYMOND_HOME"] = str(room.path / "home")
+    check, seen = room.path / "tests" / "check.sh", room.path / "sealed-runs"
+    check.write_text(f"grep -q right answer.txt && exit 0; echo $$ > part; mv part sealed-runs; {GO}; exit 1\n")
+    with room.start("run", room.flow(FLOW), "--id", "r") as live:
+        until(lambda: seen.exists() or None, "the check with the sealed files")
+        above = ancestry.line(int(seen.read_text()))
+        [verifier] = [one.pid for one in above if "raymond.verifier" in ancestry.command(one.pid)]
+        live.process.kill()
+        os.kill(verifier, signal.SIGKILL)
+        live.process.wait()
+    done = room.raymond("cancel", "r")
+    assert done.returncode == 0, done.stderr
+    assert check.read_text() == "true\n"
+    assert "a check was cut off: tests/check.sh is as the agent left it again\n" in done.stderr
 
 
 @pytest.mark.slow

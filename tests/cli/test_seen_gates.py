@@ -84,7 +84,7 @@ def tried(room: Room, command: str, *policy: str) -> tuple[int, str]:
     """Try one command; the exit code and what was shown."""
     lines = "\n".join((f"gate: {json.dumps(command)}", "gate_reruns: 0", *policy))
     done = room.raymond("gate", room.flow({"START.md": f"---\n{lines}\n---\n{DONE}"}), "START")
-    assert done.stderr == ""
+    assert "error" not in done.stderr
     return done.returncode, done.stdout
 
 
@@ -100,6 +100,23 @@ def test_without_a_state_all_gates_are_tried_in_order(room: Room) -> None:
     none = room.raymond("gate", room.flow({"START.md": DONE}, "plain"))
     assert (none.returncode, none.stdout) == (2, "")
     assert none.stderr == "error: no state of plain has a gate\nhint: put `gate: make test` at the top of a state\n"
+
+
+@pytest.mark.slow
+def test_what_is_doubtful_about_the_gates_that_are_tried_is_said_first(room: Room) -> None:
+    files = {**TWO, "START.md": "---\ngate: make -v | tee log\n---\n<goto>B</goto>"}
+    flow = room.flow(files)
+    warning = (
+        "warning: this check is green whatever comes before `| tee` [gate-command-masked]\n --> ../flow/START.md:2:7\n"
+    )
+    assert room.raymond("gate", flow).stderr.startswith(warning)
+    assert room.raymond("gate", flow, "B").stderr == "", "of another state"
+
+
+def test_a_command_of_several_lines_is_shown_on_several_lines(room: Room) -> None:
+    code, shown = tried(room, "echo a\necho b\n")
+    assert code == 0
+    assert "$ echo a\n  echo b\n  | a\n  | b\n" in shown
 
 
 def test_what_a_check_prints_is_made_visible_and_stays_in_its_lines(room: Room) -> None:
@@ -133,7 +150,7 @@ def test_a_check_that_cannot_start_is_a_mistake_of_the_workflow(room: Room, comm
 @pytest.mark.slow
 def test_a_check_of_nothing_is_refused(room: Room) -> None:
     for command, message in (
-        ("", "`gate` must be text"),
+        ("", "`gate` is empty"),
         ("# later", "`# later` is only a comment: it would always be green"),
     ):
         done = room.raymond("gate", room.flow({"START.md": f"---\ngate: {json.dumps(command)}\n---\n{DONE}"}))

@@ -191,3 +191,12 @@ def test_a_wrapped_line_stays_in_its_margin_whatever_it_consists_of() -> None:
         whole = "".join(line.removeprefix("| ") for line in lines)
         assert whole == "\u65e5\u672c" * 10 + r"\x1b[2Kx" + "   " + r"y\ufe00\u202e"
     assert max(len(line) for line in in_margin("\u65e5" * 10, "| ", 8)) == 2 + 3, "a wide character takes two cells"
+
+
+def test_a_question_is_told_beside_an_agent_that_failed() -> None:
+    play = Play(FILES)
+    play.say('<fork next="N">A</fork>')
+    play.say('<ask next="A">Which one?</ask>', agent="main")
+    play.fail("setup", agent="main_a1", error="no program")
+    told = summary.ending(play.run, runs.left(play.run)).splitlines()
+    assert [line.partition(":")[0] for line in told if line.startswith(("failed", "asks"))] == ["failed", "asks"]

@@ -550,6 +550,10 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (events.GateEnded(agent="main", step=1, verdict="passed", seconds=2), "main gate passed (2s)"),
     (
+        events.GateEnded(agent="main", step=1, verdict="passed", wrote=["a.lock"]),
+        "main gate passed (0s); changed while it ran: a.lock",
+    ),
+    (
         events.GateEnded(agent="main", step=1, verdict="passed", flaky=True),
         "main gate passed (0s, flaky: it was red the first time)",
     ),

@@ -13,6 +13,18 @@ def check(head: str, **files: str) -> list[Diagnostic]:
     return lint.check(workflow.build("flow", {"START.md": f"---\n{head}\n---\n<goto>NEXT</goto> {END}", **others}))
 
 
+def test_keys_about_a_gate_that_there_is_not() -> None:
+    found = [one for one in check("gate_tries: 0\nseal: [a]\non_fail: NEXT", **NEXT) if one.id == "no-gate"]
+    assert [(one.id, one.message, one.line) for one in found] == [
+        ("no-gate", "`gate_tries` does nothing: this state has no gate", 2),
+        ("no-gate", "`seal` does nothing: this state has no gate", 3),
+        ("no-gate", "`on_fail` does nothing: this state has no gate", 4),
+    ]
+    assert found[0].severity == "warning"
+    everywhere = check("retries: 1", NEXT_md=END, workflow_yaml="gate_tries: 1\n")
+    assert everywhere == [], "those of workflow.yaml are for states that have a gate"
+
+
 NEXT = {"NEXT_md": f"---\ngate: make\n---\n{END}"}
 
 

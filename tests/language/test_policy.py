@@ -227,7 +227,7 @@ BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is
         ("model: 4.5", "`model` must be text", 'put it in quotes: "4.5"'),
         ("model: true", "`model` must be text", 'put it in quotes: "true"'),
         ("model: [a]", "`model` must be text", NO_VALUE),
-        ("model: ''", "`model` must be text", NO_VALUE),
+        ("model: ''", "`model` is empty", NO_VALUE),
         ("model:", "`model` has no value", NO_VALUE),
         ("gate: ~", "`gate` has no value", NO_VALUE),
         ("retries:", "`retries` has no value", NO_VALUE),

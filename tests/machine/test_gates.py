@@ -9,7 +9,9 @@ from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
     AgentMoved,
+    AgentPaused,
     GateEnded,
+    ReviewEnded,
     RunMoved,
     StepFinished,
     StepInterrupted,
@@ -317,3 +319,15 @@ def test_an_agent_is_told_what_fits_the_case(verdict: Verdict, told: str) -> Non
     assert told in text
     assert "\nbefore: x\n" in text
     assert ("You changed" in text) == (verdict != "not comparable")
+
+
+def test_what_is_asked_again_after_it_was_accepted_says_so() -> None:
+    """Somebody changed more, or a later version takes more for a part of it."""
+    play = Play({"START.md": head(f"{GATE}\ngate_tries: 0"), "A.md": ""})
+    play.say("<goto>A</goto>")
+    for digest, reason in (("d", "why"), ("e", "this is not what was accepted before: why"), ("e", "why")):
+        play.check("tampered", reason="why", digest=digest)
+        paused = play.last[-1]
+        assert isinstance(paused, AgentPaused)
+        assert paused.reason == reason
+        play.commit([ReviewEnded(agent="main", accepted=True, digest=digest)])

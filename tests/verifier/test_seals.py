@@ -263,6 +263,12 @@ def test_a_program_on_a_path_inside_the_tree_is_sealed(tmp_path: Path) -> None:
     [
         ("git config core.hooksPath evil", "added the git setting core.hookspath"),
         ("git config core.trustctime false", "added the git setting core.trustctime"),
+        ("mkdir .husky; git config core.hooksPath .husky", "added the git setting core.hookspath"),
+        ("git config core.pager ./evil", "added the git setting core.pager"),
+        ("git config credential.https://a.b.helper '!evil'", "added the git setting credential.https://a.b.helper"),
+        ("git config url.ext::evil.pushInsteadOf https://", "added the git setting url.ext::evil.pushinsteadof"),
+        ("git config submodule.a.update '!evil'", "added the git setting submodule.a.update"),
+        ("git config filter.lfs.clean 'git-lfs clean -- %f; evil'", "added the git setting filter.lfs.clean"),
         ("git config filter.x.clean 'cat > /dev/null'", "added the git setting filter.x.clean"),
         ("echo exit 0 > .git/hooks/pre-commit", "added .git/hooks/pre-commit"),
         ("echo '* filter=x' > .git/info/attributes", "added .git/info/attributes"),
@@ -491,15 +497,29 @@ def test_ways_to_hide_a_change_from_git_are_seen(tmp_path: Path, script: str, wh
     assert (found.verdict, found.changes) == ("tampered", (what,))
 
 
+LFS = r"""git config filter.lfs.clean 'git-lfs clean -- %f'; git config filter.lfs.smudge 'git-lfs smudge -- %f'
+git config filter.lfs.process 'git-lfs filter-process'; git config filter.lfs.required true
+git config lfs.repositoryformatversion 0
+for name in pre-push post-checkout post-commit post-merge; do cat > .git/hooks/$name <<E
+#!/bin/sh
+command -v git-lfs >/dev/null 2>&1 || { printf >&2 "\n%s\n\n" "There is no 'git-lfs': remove '$name'."; exit 2; }
+git lfs $name "\$@"
+E
+done"""
+"""What `git lfs install --local` does."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [
         "mkdir tests/unit; git mv tests/test_calc.py tests/unit/; sed -i 's/parent.parent/parent.parent.parent/' tests/unit/test_calc.py; git mv tests/unit/test_calc.py tests/test_double.py; sed -i 's/parent.parent.parent/parent.parent/' tests/test_double.py",
         "git branch old; git checkout -q --orphan new; git commit -qm new",
-        "git config core.hooksPath .husky/_",
+        """echo '{"devDependencies": {"husky": "^9"}}' > package.json; git config core.hooksPath .husky/_""",
+        LFS,
+        "git config core.pager cat; git config pager.branch false; git config submodule.a.update rebase",
     ],
-    ids=["moved", "branch", "husky"],
+    ids=["moved", "branch", "husky", "lfs", "shown"],
 )
 def test_honest_ways_of_git_are_left_alone(tmp_path: Path, script: str) -> None:
     found = python(tmp_path).after(f"{FIX}; {script}")

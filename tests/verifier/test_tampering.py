@@ -135,3 +135,28 @@ def test_a_seal_of_an_earlier_version_still_counts(tmp_path: Path) -> None:
     found = one.check()
     assert found.verdict == "tampered"
     assert shown(one, found.review).endswith("  before: [not kept]\n  now:    ./evil")
+
+
+def test_settings_that_an_earlier_version_did_not_look_at_are_not_new(tmp_path: Path) -> None:
+    one = desk(tmp_path)
+    one.bash("git config core.ignorecase true; git config core.hooksPath .husky; git config core.fsmonitor false")
+    one.seal()
+    path = one.folder / f"{one.sealed}.seal"
+    kept = json.loads(path.read_text("utf-8"))
+    del kept["control"]["version"], kept["control"]["harmless"]
+    for key in ("core.ignorecase", "core.hookspath"):
+        del kept["control"]["parts"][f"the git setting {key}"]
+    path.write_text(json.dumps(kept), "utf-8")
+    one.bash(RIGHT)
+    assert one.check().verdict == "passed"
+    one.bash("git config core.hooksPath evil")
+    assert one.check().changes == ("added the git setting core.hookspath",)
+
+
+def test_what_a_tool_made_is_not_free_to_change(tmp_path: Path) -> None:
+    one = desk(tmp_path)
+    hook = '#!/bin/sh\ncommand -v git-lfs >/dev/null 2>&1 || { echo >&2 "none"; exit 2; }\ngit lfs pre-push "$@"\n'
+    (one.tree / ".git/hooks/pre-push").write_text(hook, "utf-8")
+    one.bash("git config filter.lfs.clean 'git-lfs clean -- %f'")
+    found = one.after(f"{RIGHT}; git config filter.lfs.clean evil; echo evil >> .git/hooks/pre-push")
+    assert found.changes == ("changed .git/hooks/pre-push", "changed the git setting filter.lfs.clean")

@@ -19,7 +19,11 @@ from raymond.faces.foreign_text import said
 @click.option("--keep", type=flags.Duration(), metavar="TIME", help="Keep runs that ended within this time (30d).")
 @click.option("--all", "every", is_flag=True, help="The same in all projects.")
 @click.option("--here", is_flag=True, help="In this project only; the default.")
-@click.option("--force", is_flag=True, help="Runs you name that are not finished: cancel them first.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Runs you name that are not finished: cancel them first; remove the only copy of files, too.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 def command(ids: tuple[str, ...], keep: float | None, every: bool, here: bool, force: bool, dry_run: bool) -> int:
     """Remove finished runs, failed ones too: those you name, or all that ended long ago. Others are never touched."""
@@ -52,7 +56,7 @@ def _clean(run: RunHandle | Error, here: str, *, force: bool, dry_run: bool) -> 
         if force and not dry_run:
             clean.cancel(run)
         if not dry_run:
-            clean.remove(run)
+            clean.remove(run, force=force)
     except Error as error:
         return _tell(error)
     if run.project.tree != here:

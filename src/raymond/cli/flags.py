@@ -158,7 +158,9 @@ _SHOWING = (
     ),
     click.option("--log-file", type=click.Path(dir_okay=False), metavar="FILE", help="Also append every line to FILE."),
     click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="Format of the log file."),
-    click.option("--debug", is_flag=True, help="Keep every step's output as files in .raymond/debug."),
+    click.option(
+        "--debug", is_flag=True, help="Keep every step's output as files in .raymond/debug, with transitions.log."
+    ),
     click.option("--quiet", "-q", is_flag=True, help="Show only warnings, what steps print, and how the run ends."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout at the end."),
     click.option("-d", "--detach", "detach", is_flag=True, help="Run in the background; prints the id."),

@@ -11,6 +11,7 @@ import click
 from raymond.cli import texts
 from raymond.control import gate, start
 from raymond.errors import WorkflowError
+from raymond.faces import errors
 from raymond.faces.trial import Trial
 from raymond.language.workflow import State
 from raymond.verifier.assignment import Found
@@ -28,7 +29,10 @@ def command(path: str, state: str | None, settings: tuple[str, ...]) -> int:
     Nothing else is started.
     """
     loaded = start.load(path, texts.overrides(settings))
-    return exit_code(list(run(gate.chosen(loaded, state), sys.stdout).values()))
+    doubtful = gate.checked(loaded)
+    states = gate.chosen(loaded, state)
+    sys.stderr.write(errors.warnings(gate.about(doubtful, loaded, states)))
+    return exit_code(list(run(states, sys.stdout).values()))
 
 
 def run(states: Sequence[State], stream: TextIO) -> dict[str, Found]:

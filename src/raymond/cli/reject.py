@@ -12,5 +12,8 @@ from raymond.cli.names import AGENT, RUN
 @click.argument("reason", metavar="[REASON]", required=False, default="")
 @click.option("--no-resume", is_flag=True, help="Only record the decision.")
 def command(id_: str, agent: str | None, reason: str, no_resume: bool) -> int:
-    """Reject the change that agent AGENT of run ID made to what decides its check: it is told REASON and goes on."""
+    """Reject the change that agent AGENT of run ID made to what decides its check: it is told REASON and goes on.
+
+    It needs a terminal, as `accept` does.
+    """
     return reviewing.decide(id_, agent, accepted=False, reason=reason, no_resume=no_resume)

@@ -73,25 +73,31 @@ def _checked(project: Project, id: str) -> RunHandle | UsageError:
     return UsageError(f"{id} is not finished", hint=hint)
 
 
-def remove(run: RunHandle) -> None:
-    """Remove a run; an unfinished one that another host may still drive is refused."""
+def remove(run: RunHandle, *, force: bool = False) -> None:
+    """Remove a run; an unfinished one that another host may still drive is refused.
+
+    With `force` also one that has the only copy of files whose tree is gone.
+    """
     read, folder = run.read(), run.project.run(run.id)
     # A driver that leaves ends what is left running, then removes the spool: looking again takes milliseconds a run.
     is_left = not read.final_status or os.path.exists(folder.spool) or os.path.exists(folder.cgroups)
     left = Leftovers(folder, read.start) if is_left else None
-    give_back = partial(_give_back, run.id, folder.seals)
+    give_back = partial(_give_back, run.id, folder.seals, force=force)
     clean.remove_run(run.project, run.id, left, finished=bool(read.final_status), first=give_back)
 
 
-def _give_back(id: str, seals: str) -> None:
+def _give_back(id: str, seals: str, *, force: bool) -> None:
     """Where a check was killed with sealed files in place of the agent's, those are only in the run: put them back."""
     if not os.path.exists(os.path.join(seals, "swap")):
         return
     from raymond.verifier import swap
 
     try:
-        if not os.path.isdir(swap.tree_of(seals)):
-            return  # the tree is gone
+        tree = swap.tree_of(seals)
+        if tree and not os.path.isdir(tree):
+            if force:
+                return
+            raise _exchanged(id, seals, f"{tree} is gone", f"; raymond clean --force {id} removes them too")
         swap.recover(seals)
         is_left = swap.tree_of(seals)
     except (OSError, ValueError) as error:
@@ -100,9 +106,9 @@ def _give_back(id: str, seals: str) -> None:
         raise _exchanged(id, seals, "the check still runs")
 
 
-def _exchanged(id: str, seals: str, why: str) -> JournalError:
+def _exchanged(id: str, seals: str, why: str, way_out: str = "") -> JournalError:
     what = f"{id} stays: files of the agent that a check had exchanged could not be put back: {why}"
-    return JournalError(what, hint=f"they are in {seals}/swap.files, and {seals}/swap says where they belong")
+    return JournalError(what, hint=f"they are in {seals}/swap.files, and {seals}/swap says where they belong{way_out}")
 
 
 def unused(project: Project, *, dry_run: bool) -> Iterator[str | JournalError]:

@@ -261,7 +261,9 @@ def _journal(
         return _clear(project, run, at_once=request.ends_steps) or refused
     # The driver is gone, and with it the step that the journal still calls running.
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
-    remains.put_back(project.run(id).seals)
+    for note in remains.put_back(project.run(id).seals):
+        if face:
+            face.on_note(note)
     was_running = agent is not None and agent.status == RUNNING
     for events in _cut(project, run, workspace, request):
         commit(events)

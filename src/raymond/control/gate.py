@@ -3,13 +3,13 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from raymond import durations
 from raymond.control import config, doubts, preflight
-from raymond.errors import UsageError
+from raymond.errors import Diagnostic, UsageError
 from raymond.language.refusal import Refusal
 from raymond.language.workflow import State, resolve
 from raymond.machine import gates
@@ -33,13 +33,21 @@ def gated(loaded: Loaded) -> list[State]:
     return [state for state in loaded.workflow.states.values() if state.policy.gate]
 
 
-def chosen(loaded: Loaded, name: str | None) -> list[State]:
-    """The state that is called so, which must have a gate, or all that have one.
-
-    A workflow that a run would refuse is refused here too.
-    """
+def checked(loaded: Loaded) -> list[Diagnostic]:
+    """What is doubtful about the commands of gates; a workflow that a run would refuse is refused here too."""
     with doubts.placed(loaded):
-        preflight.check_workflow(loaded.workflow, "")
+        found = preflight.check_workflow(loaded.workflow, "")
+    return [one for one in found if one.id.startswith("gate-command-")]
+
+
+def about(found: Sequence[Diagnostic], loaded: Loaded, states: Sequence[State]) -> list[Diagnostic]:
+    """What was found that concerns these states."""
+    others = loaded.workflow.states.keys() - {state.name for state in states}
+    return doubts.located((one for one in found if one.file not in others), loaded)
+
+
+def chosen(loaded: Loaded, name: str | None) -> list[State]:
+    """The state that is called so, which must have a gate, or all that have one."""
     states = gated(loaded)
     if name is None:
         if not states:

@@ -16,10 +16,10 @@ from raymond.faces import documents, message, words
 from raymond.faces.message import Message
 from raymond.faces.notification import FAILED, STAYS
 from raymond.machine import budget
-from raymond.machine.agent import ASKING
+from raymond.machine.agent import ASKING, WAITING
 from raymond.machine.events import AgentPaused, AskStarted, Decision
 from raymond.machine.run import Run
-from raymond.views.status import run_status
+from raymond.views.status import run_status, waits_for_review
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "notification.py")
 _MOST = 60 << 10
@@ -76,6 +76,7 @@ class Notifier(Quiet):
         self._tellings: list[Telling] = []
         self._failed: set[str] = set()
         self._asked: set[tuple[str, int]] = set()
+        self._reviewed: set[str] = set()
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what an agent asks."""
@@ -86,6 +87,7 @@ class Notifier(Quiet):
             for event in decision.events:
                 if isinstance(event, AgentPaused) and event.kind == "review":
                     about: dict[str, Any] = {"agent": event.agent, "why": event.reason}
+                    self._reviewed.add(event.agent)
                     self._send(run, {"event": "review", **about}, message.review(run, event), STAYS)
                 elif isinstance(event, AskStarted) and run.start.on_ask != "fail":
                     about = {"agent": event.agent, "question": event.question, "question_number": event.number}
@@ -106,13 +108,12 @@ class Notifier(Quiet):
     def ended(self, run: Run, code: int, note: Callable[[str], None]) -> None:
         """Tell how a run ended, after all else was told; an error here does not change how it ended.
 
-        A run that ends only because nobody has answered yet was told of already, with its questions.
+        A run that ends only because nobody has answered or decided yet was told of already.
         """
         try:
             for telling in self._tellings:
                 self._say(telling, note, wait=True)
-            open_questions = {(agent.id, agent.asks) for agent in run.agents.values() if agent.status == ASKING}
-            if run_status(run) == "waiting" and open_questions <= self._asked:
+            if self._was_told(run):
                 return
             for telling in self._send(run, {"event": "ended", "exit_code": code}, message.ended(run)):
                 self._say(telling, note, wait=True)
@@ -121,6 +122,19 @@ class Notifier(Quiet):
             note(f"a notification was not delivered ({(error.strerror or '').lower()})")
         except KeyboardInterrupt:
             note("stopped waiting for the notification")
+
+    def _was_told(self, run: Run) -> bool:
+        """Whether all that a run waits for are questions and reviews that were told of."""
+        status = run_status(run)
+        if status not in ("waiting", "paused") or run.stop or run.closed:
+            return False
+        idle = [agent for agent in run.agents.values() if agent.status != WAITING]
+        return all(
+            agent.id in self._reviewed
+            if waits_for_review(agent)
+            else agent.status == ASKING and (agent.id, agent.asks) in self._asked
+            for agent in idle
+        )
 
     def _send(self, run: Run, about: dict[str, Any], says: Message, *how: str) -> list[Telling]:
         document = {**about, "title": says.title, "text": says.text, **documents.outcome(run)}

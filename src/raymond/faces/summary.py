@@ -97,12 +97,13 @@ def _why(run: Run, status: str) -> str:
 
 def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
     failed = failed_agents(run)
+    asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
+    questions = _questions(asking, run.start.workflow_id, width)
     if failed:
         told = [line for agent in failed[:_SHOWN] for line in _failed(agent, run.start.scope_dir, width)]
-        return [*told, *_more(run, len(failed) - _SHOWN)]
-    asking = [agent for agent in run.agents.values() if agent.status == "asking" and not run.is_over]
-    if asking:
-        return _questions(asking, run.start.workflow_id, width)
+        return [*told, *_more(run, len(failed) - _SHOWN), *questions]
+    if questions:
+        return questions
     result = main_result(run)
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]

@@ -26,7 +26,9 @@ class Trial:
             case Noted():
                 self._say(visible(told.text))
             case Began():
-                self._say(f"$ {visible(told.command)}{' (once more)' if told.again else ''}")
+                first, *more = [visible(line) for line in told.command.strip("\n").split("\n")]
+                for line in (f"$ {first}{' (once more)' if told.again else ''}", *(f"  {line}" for line in more)):
+                    self._say(line)
             case Printed():
                 self._print(told.text)
             case Ended():

@@ -314,7 +314,7 @@ def gate(event: GateEnded) -> str:
         flaky = ", flaky: it was red the first time" if event.flaky else ""
         also = f"; {_changed(event)}" if event.changes else ""
         also += "; regression only: it was green before, and no test was added" if event.as_before else ""
-        also += f"; the check wrote {_some(event.wrote)}" if event.wrote else ""
+        also += f"; changed while it ran: {_some(event.wrote)}" if event.wrote else ""
         return f"gate passed ({took}{flaky}){also}"
     if event.verdict == "could not start":
         return f"gate could not start: {event.reason}"

@@ -71,6 +71,7 @@ FINDINGS: dict[str, Finding] = {
     "gate-command-masked": _WARNING,
     "gate-command-unknown": _WARNING,
     "gate-bypass": _WARNING,
+    "no-gate": _WARNING,
     # What only a start can know: store/loader, backends/replies, control/doubts.
     "misnamed-file": _WARNING,
     "unknown-reply": _WARNING,

@@ -25,6 +25,8 @@ _NOT_VARIABLES = frozenset({"return", "payload", *BUILT_IN})
 
 # Each reader returns the value of a key as the policy holds it, or None after it has reported what is wrong.
 Reader: TypeAlias = Callable[[Document, Path, Any], Any]
+GATE_KEYS = ("gate_tries", "on_fail", "gate_timeout", "gate_reruns", "gate_env", "seal", "unseal", "on_review")
+"""Keys that say something about the gate of a state."""
 
 
 def _label(path: Path) -> str:
@@ -57,6 +59,9 @@ def text(document: Document, path: Path, value: Any) -> str | None:
     """A text that is not empty."""
     if isinstance(value, str) and value.strip():
         return value
+    if isinstance(value, str):
+        _bad(document, path, f"`{_label(path)}` is empty", "give it one, or remove the line")
+        return None
     hint = "give it one, or remove the line"
     if isinstance(value, bool | int | float):
         hint = f'put it in quotes: "{str(value).lower()}"'

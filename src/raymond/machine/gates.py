@@ -122,7 +122,9 @@ def _review(workspace: Workspace, agent: Agent, rules: Policy, input: Checked) -
         moved = _move(workspace, agent, "on_review", rules.on_review, input.reason, input.output)
         if not isinstance(moved, Refusal):
             return [moved]
-    return [AgentPaused(agent=agent.id, kind="review", reason=brief(input.reason))]
+    accepted = agent.visit.accepted
+    again = "this is not what was accepted before: " if accepted and accepted != input.digest else ""
+    return [AgentPaused(agent=agent.id, kind="review", reason=brief(f"{again}{input.reason}"))]
 
 
 def _move(workspace: Workspace, agent: Agent, tag: str, state: str, reason: str, output: str) -> AgentMoved | Refusal:

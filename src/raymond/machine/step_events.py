@@ -168,7 +168,7 @@ class GateEnded(StepEnded, frozen=True, kw_only=True):
     commit: str = ""
     """The commit that the project was at."""
     wrote: list[str] = []
-    """The tracked files that the check itself wrote."""
+    """The tracked files that changed while the check ran."""
 
 
 class SealEnded(StepEnded, frozen=True, kw_only=True):

@@ -11,6 +11,9 @@ _NAMES = frozenset(
 _PACKAGES = {"claude-code": "claude", "gemini-cli": "gemini", "qwen-code": "qwen"}
 """Folders that they are started from -> their names."""
 _INTERPRETERS = ("node", "bun", "deno", "python")
+_VALUED = frozenset("-r --require --import --loader --experimental-loader -C --conditions --env-file -W -X".split())
+"""Options of theirs that are followed by a value."""
+_SUBCOMMANDS = ("run", "x")
 _VARIABLES = {
     "CLAUDECODE": "claude",
     "CODEX_SANDBOX": "codex",
@@ -32,14 +35,27 @@ def above(line: Iterable[ancestry.Process], pid: int) -> str:
 
 
 def _name(command: str) -> str:
-    """The agent that a command line starts: the program itself, or the file that an interpreter is given."""
-    first, _, rest = command.partition(" ")
+    """The agent that a command line starts: the program itself, or the file or module that an interpreter is given."""
+    first, *rest = command.split(" ")
     is_interpreter = os.path.basename(first).startswith(_INTERPRETERS)
-    for word in (first, rest.partition(" ")[0]) if is_interpreter else (first,):
+    for word in (first, _given(rest)) if is_interpreter else (first,):
         *folders, name = word.removesuffix(".js").split("/")
         if name in _NAMES:
             return name
         for folder in folders[-2:]:
             if folder in _PACKAGES:
                 return _PACKAGES[folder]
+    return ""
+
+
+def _given(words: Iterable[str]) -> str:
+    """What an interpreter runs, among its arguments: after its own options."""
+    rest = iter(words)
+    for word in rest:
+        if word == "-m":
+            return next(rest, "").partition(".")[0]
+        if word in _VALUED:
+            next(rest, "")
+        elif not word.startswith("-") and word not in _SUBCOMMANDS:
+            return word
     return ""

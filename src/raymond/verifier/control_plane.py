@@ -10,19 +10,30 @@ from typing import Literal
 from msgspec import Struct
 
 from raymond.system import git
+from raymond.verifier import tool_settings
 from raymond.verifier.private_git import PrivateGit
 
-_DECISIVE = re.compile(
+_FIRST = (
     r"core\.(?:hookspath|fsmonitor|attributesfile|excludesfile|worktree|trustctime|checkstat|filemode|ignorestat"
     r"|sshcommand|gitproxy|alternaterefscommand|sparsecheckout)"
-    r"|filter\..*|diff\.external|diff\..*\.(?:command|textconv)|status\..*|submodule\..*\.ignore|merge\..*\.driver|include(?:if)?\..*|alias\..*|extensions\..*"
-    r"|uploadpack\..*|receive\..*|protocol\..*",
-    re.IGNORECASE | re.DOTALL,
+    r"|filter\..*|diff\.external|diff\..*\.(?:command|textconv)|status\..*|submodule\..*\.ignore|merge\..*\.driver"
+    r"|include(?:if)?\..*|alias\..*|extensions\..*|uploadpack\..*|receive\..*|protocol\..*"
 )
+"""Settings that seals of the first version know."""
+_MORE = (
+    r"core\.(?:pager|editor|askpass|autocrlf|eol|ignorecase)|sequence\.editor|pager\..*|credential\..*"
+    r"|gpg\.(?:.*\.)?program|gpg\.ssh\.defaultkeycommand|url\..*\.(?:insteadof|pushinsteadof)"
+    r"|(?:difftool|mergetool|browser|man)\..*\.(?:cmd|path)|interactive\.difffilter|trailer\..*\.(?:cmd|command)"
+    r"|submodule\..*\.update|remote\..*\.(?:uploadpack|receivepack|vcs)|diff\.ignoresubmodules"
+    r"|lfs\.(?:customtransfer|extension)\..*|lfs\.standalonetransferagent"
+)
+_KNOWN = re.compile(_FIRST, re.IGNORECASE | re.DOTALL)
+_DECISIVE = re.compile(f"{_FIRST}|{_MORE}", re.IGNORECASE | re.DOTALL)
 """Settings that run something, or hide a change. A name, a remote or a branch is nobody's business."""
+_SETTING = "the git setting "
+_VERSION = 2
+"""Of what is looked at: 2 knows more settings."""
 _FILES = ("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout", "objects/info/alternates")
-_HUSKY = (".husky", ".husky/_")
-"""Where a dependency of many projects puts hooks when it is installed."""
 _MOST = 1 << 20
 _TEXT = 16 << 10
 _ALL_TEXTS = 512 << 10
@@ -36,6 +47,9 @@ class Control(Struct, frozen=True):
     parts: dict[str, str] = {}
     texts: dict[str, str] = {}
     """What there is -> what it says, so that a person can see the difference; seals of earlier versions lack it."""
+    harmless: frozenset[str] = frozenset()
+    """The parts that an honest tool makes just so; that they come or go is nobody's business."""
+    version: int = 1
 
 
 class Difference(Struct, frozen=True):
@@ -67,14 +81,16 @@ class Difference(Struct, frozen=True):
 
 def read(top: str, private: PrivateGit) -> Control:
     """The control plane as it stands."""
-    parts, texts, room = {}, {}, _ALL_TEXTS
-    for what, digest, content in sorted(_parts(top, private)):
-        parts[what] = digest
-        text = _text(content)
+    parts, texts, harmless, room = {}, {}, set[str](), _ALL_TEXTS
+    for part in sorted(_parts(top, private), key=lambda one: one.what):
+        parts[part.what] = _digest(part.content) if part.digest is None else part.digest
+        text = _text(part.content)
         if len(text) <= room:
-            texts[what] = text
+            texts[part.what] = text
             room -= len(text)
-    return Control(parts, texts)
+        if part.is_harmless:
+            harmless.add(part.what)
+    return Control(parts, texts, frozenset(harmless), _VERSION)
 
 
 def differences(old: Control, new: Control) -> list[Difference]:
@@ -82,13 +98,25 @@ def differences(old: Control, new: Control) -> list[Difference]:
     found = []
     for what in sorted(old.parts.keys() | new.parts.keys()):
         before, now = old.parts.get(what), new.parts.get(what)
-        if before != now:
+        if before != now and not (_is_free(old, what) and _is_free(new, what)) and _is_known(old, new, what):
             how: Literal["added", "removed", "changed"]
             how = "added" if before is None else "removed" if now is None else "changed"
             said = old.texts.get(what, _UNKNOWN) if before is not None else None
             says = new.texts.get(what, _UNKNOWN) if now is not None else None
             found.append(Difference(what, how, now or "", said, says))
     return found
+
+
+def _is_free(control: Control, what: str) -> bool:
+    return what not in control.parts or what in control.harmless
+
+
+def _is_known(old: Control, new: Control, what: str) -> bool:
+    """Whether a seal says how it was: one of an earlier version did not look at all settings."""
+    if old.version >= _VERSION or not what.startswith(_SETTING):
+        return True
+    key = what.removeprefix(_SETTING)
+    return _KNOWN.fullmatch(key) is not None and not tool_settings.is_husky(key, [new.texts.get(what, "")])
 
 
 def rewritten(private: PrivateGit, old: str, new: str) -> list[Difference]:
@@ -109,22 +137,32 @@ def _text(content: bytes) -> str:
     return content[:_TEXT].decode("utf-8", "replace") + more
 
 
-def _parts(top: str, private: PrivateGit) -> Iterator[tuple[str, str, bytes]]:
-    """What there is, its digest, and what it says."""
+class _Part(Struct, frozen=True):
+    """A part of the control plane: what it is, and what it says."""
+
+    what: str
+    content: bytes
+    digest: str | None = None
+    """None: of its content."""
+    is_harmless: bool = False
+
+
+def _parts(top: str, private: PrivateGit) -> Iterator[_Part]:
     for name in ("config.toml", "workflow.toml"):
         if (content := _read(os.path.join(top, ".raymond", name))) is not None:
-            yield f".raymond/{name}", _digest(content), content
+            yield _Part(f".raymond/{name}", content)
     folder, common = git.directories(top)
     if not folder:
         return
+    has_husky = tool_settings.names_husky(_read(os.path.join(top, "package.json")) or b"")
     for key, values in _settings(private, folder, common).items():
-        value = "\n".join(values).encode()  # a setting may have several
-        yield f"the git setting {key}", _digest(value), value
+        is_harmless = tool_settings.is_harmless(key, values) or (has_husky and tool_settings.is_husky(key, values))
+        yield _Part(f"{_SETTING}{key}", "\n".join(values).encode(), is_harmless=is_harmless)
     for name in _FILES:
         if content := _read(os.path.join(common, name)):
-            yield f".git/{name}", _digest(content), content
+            yield _Part(f".git/{name}", content)
     for path, flag in private.hidden(os.path.join(folder, "index")):
-        yield f"the index flag that hides {path}", "hidden", flag.encode()
+        yield _Part(f"the index flag that hides {path}", flag.encode(), "hidden")
     yield from _hooks(common)
     yield from _replaced(common)
 
@@ -134,21 +172,21 @@ def _settings(private: PrivateGit, folder: str, common: str) -> dict[str, list[s
     found: dict[str, list[str]] = {}
     for path in (os.path.join(common, "config"), os.path.join(folder, "config.worktree")):
         for key, value in private.settings(path) if os.path.isfile(path) else ():
-            is_husky = key.lower() == "core.hookspath" and value in _HUSKY
-            if _DECISIVE.fullmatch(key) and not is_husky:
+            if _DECISIVE.fullmatch(key):
                 found.setdefault(key, []).append(value)
     return found
 
 
-def _hooks(common: str) -> Iterator[tuple[str, str, bytes]]:
+def _hooks(common: str) -> Iterator[_Part]:
     folder = os.path.join(common, "hooks")
     for name in _listed(folder):
         content = None if name.endswith(".sample") else _read(os.path.join(folder, name))
         if content is not None:
-            yield f".git/hooks/{name}", _digest(content), content
+            is_harmless = tool_settings.is_hook_of_lfs(name, content)
+            yield _Part(f".git/hooks/{name}", content, is_harmless=is_harmless)
 
 
-def _replaced(common: str) -> Iterator[tuple[str, str, bytes]]:
+def _replaced(common: str) -> Iterator[_Part]:
     """Objects that stand in for others."""
     folder = os.path.join(common, "refs", "replace")
     for name in _listed(folder):
@@ -159,12 +197,9 @@ def _replaced(common: str) -> Iterator[tuple[str, str, bytes]]:
             yield _stand_in(reference.removeprefix(b"refs/replace/").decode("ascii", "replace"), instead)
 
 
-def _stand_in(name: str, instead: bytes) -> tuple[str, str, bytes]:
-    return (
-        f"the replaced object {name[:12]}",
-        name,
-        b"git shows %b in the place of %b" % (instead.strip(), name.encode()),
-    )
+def _stand_in(name: str, instead: bytes) -> _Part:
+    says = b"git shows %b in the place of %b" % (instead.strip(), name.encode())
+    return _Part(f"the replaced object {name[:12]}", says, name)
 
 
 def _listed(folder: str) -> list[str]:

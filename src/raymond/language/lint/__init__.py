@@ -8,6 +8,7 @@ from raymond import redaction
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, judges, reach
 from raymond.language.lint import approvals, attributes, endings, entries, evaluators, ignores, places, scripts, targets
+from raymond.language.policy_keys import GATE_KEYS
 from raymond.language.workflow import State, Workflow, extension, mark_of
 
 _ANYWHERE = ("secret-in-state", "gate-command-unsafe")
@@ -39,7 +40,7 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
             else:
                 found.append(one)
         found += _secrets(state) if suspicious else ()
-        found += _gate(workflow, state, is_counted=state.name in counted) if state.policy.gate else ()
+        found += _gate(workflow, state, is_counted=state.name in counted) if state.policy.gate else _no_gate(state)
         if state.name in judges.of(workflow) and state.name not in sources and state.name != workflow.entry:
             found += _judge(workflow, state, given)
         elif state.name in counted and extension(state.name) in workflow.runnable:
@@ -80,6 +81,13 @@ def _gate(workflow: Workflow, state: State, *, is_counted: bool) -> Iterator[Dia
     yield from gates.unsafe(workflow, state)
     if is_counted:
         yield from gates.check(workflow, state)
+
+
+def _no_gate(state: State) -> Iterator[Diagnostic]:
+    if any((key,) in state.marks for key in GATE_KEYS):
+        from raymond.language.lint import gates
+
+        yield from gates.without(state)
 
 
 def _is_misspelt(one: Diagnostic, state: State) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, gate_rules, judges, reach, reading, template
 from raymond.language.allowed_transitions import FIELDS, GATED, Allowed, Entries
+from raymond.language.policy_keys import GATE_KEYS
 from raymond.language.reach import Names
 from raymond.language.workflow import State, Workflow, mark_of
 
@@ -17,6 +18,7 @@ _ONWARD = ("return", "next", "timeout_next")
 """Where a tag that passes no gate says how its agent continues."""
 _AFTER_FORKS = ("goto", "wait")
 """What can follow forks, and then passes no gate either."""
+_NO_GATE = "put `gate: make test` beside it, or remove it"
 _BYPASS = "let it end in a script that fails (`exit 1`), put a gate on the way, or ignore this with a reason"
 
 
@@ -27,6 +29,13 @@ def unsafe(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
             if one.kind == "unsafe":
                 mark = mark_of(workflow, state, ("gate", at, "run"))
                 yield frontmatter.diagnose(mark, "gate-command-unsafe", f"this check {one.what}", _LOOKS)
+
+
+def without(state: State) -> Iterator[Diagnostic]:
+    """Keys about a gate that there is not; those of workflow.yaml are for states that have one."""
+    for key in GATE_KEYS:
+        if mark := state.marks.get((key,)):
+            yield frontmatter.diagnose(mark, "no-gate", f"`{key}` does nothing: this state has no gate", _NO_GATE)
 
 
 def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
