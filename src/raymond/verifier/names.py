@@ -4,6 +4,7 @@ A name that a runner would load is sealed also while there is no such file: a ne
 `.npmrc` can turn a check green without touching anything that exists. A new test is welcome.
 """
 
+import os
 import re
 from typing import Literal, TypeAlias
 
@@ -55,6 +56,7 @@ _AT_A_ROOT = re.compile(
 """Loaded from where a runner starts, or from a folder above it."""
 _WITH_TESTS = re.compile(r"\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)")
 """Loaded from a folder that a runner of tests is given."""
+_OF_NODE = (".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx", ".json", ".node")
 _SETTINGS = {
     ".cargo": re.compile(r"config(?:\.toml)?"),
     ".mvn": re.compile(r".*"),
@@ -62,6 +64,16 @@ _SETTINGS = {
     "wrapper": re.compile(r"gradle-wrapper\.properties"),
 }
 """Folder -> what runners load from it."""
+
+
+def hidden_by(path: str) -> set[str]:
+    """The names that node and Perl would take for a file, when they are given it without what it ends in."""
+    stem, ending = os.path.splitext(path)
+    if ending not in _OF_NODE:
+        return {f"{path}c"} if ending == ".pm" else set()
+    folder, _, name = stem.rpartition("/")
+    stems = {stem, folder} if name == "index" and folder else {stem}
+    return {f"{one}{other}" for one in stems for other in ("", *_OF_NODE)} - {path}
 
 
 def is_test(name: str) -> bool:
