@@ -122,3 +122,21 @@ def test_variables_are_set_as_make_sets_them(tmp_path: Path) -> None:
         "A = one\nA ?= two\nB += three\nB += four\nCC ?= five\ntest:\n\t$(A) $(B) $(CC)\n"
     )
     assert makefiles.read(str(tmp_path)).lines["test"][0].split() == ["one", "three", "four", "five"]
+
+
+def test_a_folder_with_signs_of_a_pattern_in_its_name_is_no_pattern(tmp_path: Path) -> None:
+    top = tmp_path / "a[b]*"
+    top.mkdir()
+    (top / "one.sh").touch()
+    (top / "Makefile").write_text("include *.inc\n")
+    (top / "x.inc").touch()
+    assert commands.paths(["sh one.sh"], str(top), str(top)).files == {"one.sh"}
+    assert commands.paths(["sh *.sh"], str(top), str(top)).files == {"one.sh"}
+    assert commands.included([""], str(top)) == {"x.inc"}
+
+
+@pytest.mark.parametrize("word", ["*/" * 2000, "a\0b", "*\0", "[" * 1000])
+def test_no_word_of_a_makefile_stops_the_seal(tmp_path: Path, word: str) -> None:
+    (tmp_path / "Makefile").write_text(f"include {word}\ntest:\n\tsh {word} run.sh\n")
+    (tmp_path / "run.sh").touch()
+    assert commands.followed(["make test"], [""], str(tmp_path))[0].files == {"run.sh"}

@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from glob import glob
 
 from msgspec import Struct
 
@@ -16,7 +15,6 @@ ALWAYS = ("bash", "sh", "env", "python", "python3", "node", "npm", "npx", "git",
 """Programs that checks start without naming them."""
 _BETWEEN = re.compile(r"[;&|()`<>\n{}]|\$\(")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
-_MOST_NAMED = 1000
 _WHOLE = ("bats", "mocha", "jasmine", "prove", "run-parts", "phpunit", "node", "busted", "tape")
 """Programs that run whatever is in a folder that they are given."""
 _PUTS = frozenset({"mkdir", "rmdir", "rm", "cp", "mv", "ln", "touch", "install", "chmod", "tar", "echo", "printf"})
@@ -101,10 +99,7 @@ def _meant(word: str, cwd: str, top: str) -> Iterator[str]:
     """What a word may name that exists below `top`: `tests/test_a.py::test_b`, `--config=x.cfg`, `checks/*`."""
     given = assigned["value"] if (assigned := _ASSIGNED.match(word)) else word
     for one in {given, given.partition("::")[0], given.partition("=")[2], given.removeprefix("-C")} - {""}:
-        found = [os.path.join(cwd, one)]
-        if any(sign in one for sign in "*?["):
-            found = glob(found[0])[:_MOST_NAMED]
-        for path in found:
+        for path in (os.path.join(cwd, found) for found in makefiles.matching(one, cwd)):
             # What a link leads to is what the shell runs.
             for real in {path, os.path.realpath(path)}:
                 inside = _inside(real, top)

@@ -4,7 +4,8 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from glob import glob
+from glob import iglob
+from itertools import islice
 
 from msgspec import Struct
 
@@ -19,6 +20,9 @@ _DEEPEST = 5
 _LONGEST = 10_000
 """Characters of a line, or of the value of a variable, that are expanded."""
 _INCLUDE = re.compile(r" *[-s]?include[ \t]+(?P<names>[^#]+)")
+_MOST_MATCHING = 1000
+_MOST_PARTS = 100
+"""Folders in a pattern: each is a level of recursion."""
 _MOST_INCLUDED = 100
 """Files that a Makefile includes, with those that they include."""
 _MOST = 1 << 20
@@ -32,6 +36,8 @@ class Rules(Struct):
     lines: dict[str, list[str]] = {}
     included: dict[str, None] = {}
     """What it includes, from its folder, whether or not it is there."""
+    left: int = _MOST
+    """Characters that are still read of that."""
 
     def recipe(self, target: str, variables: Mapping[str, str]) -> list[str]:
         """The lines of a target as make would run them; what it needs stands also where only the first is meant."""
@@ -91,10 +97,23 @@ def _assign(variables: dict[str, str], assigned: "re.Match[str]") -> None:
 def _included(rules: Rules, folder: str, names: str) -> Iterator[Iterator[str]]:
     """The lines of what a Makefile includes, each file once."""
     for name in names.split():
-        for path in glob(name, root_dir=folder) if any(sign in name for sign in "*?[") else [name]:
-            if "$" not in path and path not in rules.included and len(rules.included) < _MOST_INCLUDED:
+        if len(rules.included) >= _MOST_INCLUDED or "$" in name:
+            continue
+        for path in matching(name, folder):
+            if path not in rules.included and len(rules.included) < _MOST_INCLUDED:
                 rules.included[path] = None
-                yield _lines(text(os.path.join(folder, path)))
+                said = text(os.path.join(folder, path))[: rules.left]
+                rules.left -= len(said)
+                yield _lines(said)
+
+
+def matching(pattern: str, folder: str) -> list[str]:
+    """What a pattern of the shell stands for in a folder; a plain path stands for itself, there or not."""
+    if "\0" in pattern:
+        return []
+    if not any(sign in pattern for sign in "*?["):
+        return [pattern]
+    return list(islice(iglob(pattern, root_dir=folder), _MOST_MATCHING)) if pattern.count("/") < _MOST_PARTS else []
 
 
 def _rule(line: str) -> tuple[str, str] | None:
