@@ -25,6 +25,12 @@ MESON = "executable('a', 'a.c')\ntest('t', a)\n"
 CARGO = '[package]\nname = "a"\n\n[dependencies]\nb = "1"\n\n[profile.test]\nopt-level = 0\n'
 COMPOSER = '{"require": {"a": "1"}, "scripts": {"test": "phpunit"}}'
 
+OF_NODE = ("imports", "prettier", "standard", "xo", "stylelint", "ts-node")
+OF_PYTHON = (
+    *("black", "isort", "flake8", "importlinter", "bandit", "ty", "basedpyright", "pyrefly", "codespell"),
+    *("pydocstyle", "vulture", "interrogate", "deptry", "behave", "robot"),
+)
+
 
 @pytest.mark.parametrize(
     ("name", "text", "old", "free", "decisive"),
@@ -49,6 +55,12 @@ COMPOSER = '{"require": {"a": "1"}, "scripts": {"test": "phpunit"}}'
         ("meson.build", MESON, "'a.c'", "'a.c', 'b.c'", ("test('t', a)", "")),
         ("Cargo.toml", CARGO, 'b = "1"', 'b = "2"', ("opt-level = 0", "opt-level = 3")),
         ("composer.json", COMPOSER, '"a": "1"', '"a": "2"', ("phpunit", "true")),
+        ("Cargo.toml", CARGO + '[lints.rust]\nunused = "deny"\n', 'b = "1"', 'b = "2"', ("deny", "allow")),
+        ("Cargo.toml", CARGO + "[lints]\nworkspace = true\n", 'b = "1"', 'b = "2"', ("workspace = true", "")),
+        ("Cargo.toml", CARGO + '[workspace.lints.clippy]\nall = "deny"\n', 'b = "1"', 'b = "2"', ("deny", "allow")),
+        ("deno.jsonc", '{"imports": {"a": "1"}, "exclude": []}', '"a": "1"', '"a": "2"', ("[]", '["tests"]')),
+        *(("package.json", f'{{"version": "1", "{key}": {{"a": 1}}}}', '"1"', '"2"', ('"a": 1', '"a": 2')) for key in OF_NODE),
+        *(("pyproject.toml", f'[project]\nversion = "1"\n[tool.{key}]\na = 1\n', '"1"', '"2"', ("a = 1", "a = 2")) for key in OF_PYTHON),
     ],
 )  # fmt: skip
 def test_a_dependency_is_free_and_what_is_said_about_tests_counts(
@@ -117,6 +129,10 @@ def test_what_cannot_be_put_back_in_part_is_put_back_as_a_whole(name: str, now: 
     assert put_back(name, sealed, now.encode()) == sealed
 
 
+SEPARATORS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""The end of a line to `str.splitlines`, and not to configparser."""
+
+
 @pytest.mark.parametrize(
     ("name", "text", "counts"),
     [
@@ -126,6 +142,10 @@ def test_what_cannot_be_put_back_in_part_is_put_back_as_a_whole(name: str, now: 
         ("pyproject.toml", "[tool.mypy]\nignore_errors = true\n", True),
         ("Cargo.toml", CARGO, True),
         ("Cargo.toml", '[package]\nname = "b"\n', False),
+        ("Cargo.toml", '[package]\nname = "b"\n[lints]\nworkspace = true\n', False),
+        ("Cargo.toml", '[package]\nname = "b"\n[lints.rust]\nunused = "allow"\n', True),
+        ("setup.cfg", "[metadata]\r\nname = x\r\n", False),
+        *(("setup.cfg", f"[metadata]\nname = x{one}[tool:pytest]{one}addopts = --co{one}", True) for one in SEPARATORS),
         ("pom.xml", POM, False),
         ("package.json", "no JSON", True),
     ],

@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from glob import glob
 
 from msgspec import Struct
 
@@ -16,9 +15,21 @@ ALWAYS = ("bash", "sh", "env", "python", "python3", "node", "npm", "npx", "git",
 """Programs that checks start without naming them."""
 _BETWEEN = re.compile(r"[;&|()`<>\n{}]|\$\(")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
-_MOST_NAMED = 1000
 _WHOLE = ("bats", "mocha", "jasmine", "prove", "run-parts", "phpunit", "node", "busted", "tape")
 """Programs that run whatever is in a folder that they are given."""
+_PUTS = frozenset({"mkdir", "rmdir", "rm", "cp", "mv", "ln", "touch", "install", "chmod", "tar", "echo", "printf"})
+"""Programs that start nothing in a folder that they are given."""
+_MAKE = ("make", "gmake")
+_RUNNERS = (*_MAKE, "npm", "pnpm", "yarn", "bun")
+"""Programs that run the recipes of a folder."""
+_LEAVES = re.compile(r"(?:^|[\s(;&])(?:cd|pushd|-C|--directory|--prefix|--cwd)\b")
+"""In a line that starts a runner in another folder."""
+_ROUNDS = 5
+"""How far recipes that lead to others are followed."""
+_MOST_RECIPES = 1000
+_MOST_FOLDERS = 100
+_TASKS = {"invoke": "tasks.py", "inv": "tasks.py", "doit": "dodo.py", "fab": "fabfile.py"}
+"""Programs -> the file that they run; any other program may have one of that name."""
 _SCRIPT = re.compile(r"(?<![\w./-])[\w./-]+\.(?:sh|bash)\b")
 _SCRIPTED = (*makefiles.NAMES, "justfile", "Justfile", ".justfile", "package.json", "tox.ini")
 """Files whose recipes start scripts."""
@@ -56,8 +67,9 @@ class Paths(Struct):
     """Those of the folders that hold nothing but tests."""
 
     def add(self, more: "Paths") -> None:
-        """Take what others name too, but for the folders: they begin nothing."""
+        """Take what others name too."""
         self.files |= more.files
+        self.folders |= more.folders
         self.suites |= more.suites
 
 
@@ -70,12 +82,13 @@ def paths(commands: Iterable[str], top: str, cwd: str) -> Paths:
         for words in simple:
             judged = frozenset[str]() if compares else readers.judged(words)
             runs_all = any(os.path.basename(word) in _WHOLE for word in words[:3])  # also after `npx` or `env X=1`
+            found.files |= _module(words, place, top)
             for word in words:
                 for path in _meant(word, place, top):
                     if not os.path.isdir(os.path.join(top, path)):
                         found.files |= set() if word in judged else {path}
                         continue
-                    found.folders.add(path)
+                    found.folders |= set() if words[0] in _PUTS else {path}
                     found.suites |= {path} if runs_all and path else set()
             if words[0] in ("cd", "pushd") and len(words) > 1:
                 place = os.path.join(place, words[1])
@@ -85,16 +98,54 @@ def paths(commands: Iterable[str], top: str, cwd: str) -> Paths:
 def _meant(word: str, cwd: str, top: str) -> Iterator[str]:
     """What a word may name that exists below `top`: `tests/test_a.py::test_b`, `--config=x.cfg`, `checks/*`."""
     given = assigned["value"] if (assigned := _ASSIGNED.match(word)) else word
-    for one in {given, given.partition("::")[0], given.partition("=")[2]} - {""}:
-        found = [os.path.join(cwd, one)]
-        if any(sign in one for sign in "*?["):
-            found = glob(found[0])[:_MOST_NAMED]
-        for path in found:
+    for one in {given, given.partition("::")[0], given.partition("=")[2], given.removeprefix("-C")} - {""}:
+        for path in (os.path.join(cwd, found) for found in makefiles.matching(one, cwd)):
             # What a link leads to is what the shell runs.
             for real in {path, os.path.realpath(path)}:
                 inside = _inside(real, top)
                 if inside is not None and os.path.lexists(os.path.join(top, inside)):
                     yield inside
+
+
+def _module(words: Sequence[str], cwd: str, top: str) -> set[str]:
+    """The files that `python -m` may take for a module that is there: one that is not could hide the others."""
+    at = next((at for at, word in enumerate(words[:-1]) if word == "-m"), 0)
+    if not any(os.path.basename(word).startswith(("python", "coverage")) for word in words[:at]):
+        return set()
+    path = os.path.join(cwd, words[at + 1].replace(".", "/"))
+    meant = (_inside(f"{path}{end}", top) for end in (".py", "/__init__.py", "/__main__.py"))
+    found = {one for one in meant if one}
+    return found if any(os.path.isfile(os.path.join(top, one)) for one in found) else set()
+
+
+def followed(commands: Sequence[str], folders: Iterable[str], top: str) -> tuple[Paths, list[str]]:
+    """What the recipes name that the commands lead to, from one folder to the next; and their lines."""
+    found, known = Paths(), dict[tuple[str, str], None]()
+    pending = recipes(commands, folders, top)
+    for _ in range(_ROUNDS):
+        fresh = [one for one in dict.fromkeys(pending) if one not in known][: _MOST_RECIPES - len(known)]
+        known |= dict.fromkeys(fresh)
+        asked: dict[str, list[str]] = {}
+        for folder, line in fresh:
+            named = paths([line], top, os.path.join(top, folder))
+            found.add(named)
+            for place in named.folders | (set() if _LEAVES.search(line) else {folder}):
+                asked.setdefault(place, []).extend(_runs(line))
+        some = [(place, runs) for place, runs in asked.items() if runs][:_MOST_FOLDERS]
+        pending = [one for place, runs in some for one in recipes(runs, [place], top)]
+    return found, [line for _, line in known]
+
+
+def _runs(line: str) -> list[str]:
+    """The simple commands of a line that run the recipes of a folder."""
+    simple = parts(line)
+    return [shlex.join(words) for words in simple if any(os.path.basename(one) in _RUNNERS for one in words[:3])]
+
+
+def tasks(commands: Iterable[str], folders: Iterable[str]) -> set[str]:
+    """The files of tasks that the commands run, there or not."""
+    words = {os.path.basename(word) for command in commands for part in parts(command) for word in part[:3]}
+    return {os.path.join(folder, name) for program, name in _TASKS.items() if program in words for folder in folders}
 
 
 def recipes(commands: Sequence[str], folders: Iterable[str], top: str) -> list[tuple[str, str]]:
@@ -132,10 +183,8 @@ def included(folders: Iterable[str], top: str) -> set[str]:
     """What Makefiles include, whether or not it is there."""
     found: set[str] = set()
     for folder in folders:
-        for name in makefiles.NAMES:
-            for line in makefiles.includes(_read(os.path.join(top, folder, name))):
-                paths = (_inside(os.path.join(top, folder, one), top) for one in line.split() if "$" not in one)
-                found |= {path for path in paths if path}
+        named = makefiles.read(os.path.join(top, folder)).included
+        found |= {path for one in named if (path := _inside(os.path.join(top, folder, one), top))}
     return found
 
 
@@ -159,15 +208,14 @@ def targets(commands: Sequence[str], folders: Iterable[str], top: str) -> frozen
     for command in commands:
         for words in parts(command):
             names = [word for word in words if not _ASSIGNED.match(word)]
-            if names and os.path.basename(names[0]) in ("make", "gmake"):
-                asked |= {word for word in names[1:] if not word.startswith("-")} or {""}
-    if not asked:
-        return frozenset()
-    needs: dict[str, set[str]] = {}
-    for folder in folders:
-        for target, wanted in makefiles.read(os.path.join(top, folder)).needs.items():
-            needs.setdefault(target, set()).update(wanted)
-    return frozenset(makefiles.reached(asked, needs) - needs.get(".PHONY", set()) - {"", ".PHONY"})
+            at = next((at for at, word in enumerate(names[:3]) if os.path.basename(word) in _MAKE), None)
+            if at is not None:  # also after `do` or `env`
+                asked |= {word for word in names[at + 1 :] if not word.startswith("-")} or {""}
+    found: set[str] = set()
+    for folder in folders if asked else ():
+        needs = makefiles.read(os.path.join(top, folder)).needs
+        found |= makefiles.reached(asked, needs) - needs.get(".PHONY", set())
+    return frozenset(found - {"", ".PHONY"})
 
 
 def _inside(path: str, top: str) -> str | None:

@@ -9,16 +9,22 @@ from typing import Any
 
 from raymond.verifier import build_files
 
+_DENO = ("tasks", "test", "lint", "fmt", "exclude")
 _JSON = {
     "package.json": (
         *("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "eslintConfig", "eslintIgnore"),
-        *("babel", "workspaces"),
+        *("babel", "workspaces", "imports", "prettier", "standard", "xo", "stylelint", "ts-node"),
     ),
     "composer.json": ("scripts",),
-    "deno.json": ("tasks", "test", "lint"),
+    "deno.json": (*_DENO,),
+    "deno.jsonc": (*_DENO,),
 }
 """The keys that count."""
-_PYTHON_TOOLS = ("pytest", "tox", "nox", "coverage", "poe", "taskipy", "ward", "ruff", "mypy", "pyright", "pylint")
+_PYTHON_TOOLS = (
+    *("pytest", "pytest_env", "tox", "nox", "coverage", "poe", "taskipy", "ward", "behave", "robot", "ruff", "mypy"),
+    *("pyright", "basedpyright", "ty", "pyrefly", "pylint", "black", "isort", "flake8", "pycodestyle", "pydocstyle"),
+    *("importlinter", "bandit", "codespell", "vulture", "interrogate", "deptry"),
+)
 _PYTHON_SCRIPTS = {"hatch": ("envs", "env"), "pdm": ("scripts",), "rye": ("scripts",)}
 """Tools whose tables also hold other things."""
 _FREE_SECTIONS = ("metadata", "options", "bdist", "sdist", "build", "install", "develop", "egg_info", "bumpversion")
@@ -26,6 +32,7 @@ _FREE_SECTIONS = ("metadata", "options", "bdist", "sdist", "build", "install", "
 _TARGETS = ("lib", "bin", "example", "bench")
 _OF_A_TARGET = ("harness", "test", "doctest")
 """What says whether and how the tests of a target run; a task may add a target."""
+_OF_A_WORKSPACE = ("members", "exclude", "default-members", "lints")
 _PROFILES = ("dev", "test")
 _HEADER = re.compile(r"^[ \t]*\[\[?(?P<name>[^\]\n]+)\]\]?[ \t]*(?:[#;].*)?$", re.MULTILINE)
 _PARTS = {
@@ -33,11 +40,15 @@ _PARTS = {
         *(f"tool.{tool}" for tool in _PYTHON_TOOLS),
         *(f"tool.{tool}.{key}" for tool, keys in _PYTHON_SCRIPTS.items() for key in keys),
     ),
-    "Cargo.toml": ("test", *(f"profile.{name}" for name in _PROFILES)),
+    "Cargo.toml": ("test", "lints", "workspace.lints", *(f"profile.{name}" for name in _PROFILES)),
 }
 """The tables that count as a whole, with those below them."""
 _ALONE = {"Cargo.toml": ("workspace",)}
 """And those without."""
+_INHERITED = {"workspace": True}
+"""Lints of a new crate that are those of its workspace."""
+_SEPARATES = re.compile(r"\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""What is the end of a line to some readers of setup.cfg, and to others is not."""
 _MOST = 256 << 10
 """Bytes of a file that is taken apart: of a larger one, everything counts."""
 
@@ -92,7 +103,7 @@ def _read(name: str, content: bytes) -> Any:
 def _emptied(value: Any) -> Any:
     """What is left of a value without what says nothing."""
     if isinstance(value, dict):
-        return {key: kept for key, one in value.items() if (kept := _emptied(one)) not in (None, {}, [])}
+        return {key: kept for key, one in value.items() if (kept := _emptied(one)) not in (None, {}, [], _INHERITED)}
     return value
 
 
@@ -139,6 +150,8 @@ def _pyproject(text: str) -> Any:
 def _setup(text: str) -> Any:
     import configparser
 
+    if _SEPARATES.search(text):
+        raise ValueError("read in more than one way")
     parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str  # type: ignore[assignment, method-assign]
     try:
@@ -157,7 +170,8 @@ def _cargo(text: str) -> Any:
     return {
         "test": data.get("test"),
         "package": {key: data.get("package", {}).get(key) for key in ("autotests", "build")},
-        "workspace": {key: data.get("workspace", {}).get(key) for key in ("members", "exclude", "default-members")},
+        "workspace": {key: data.get("workspace", {}).get(key) for key in _OF_A_WORKSPACE},
+        "lints": data.get("lints"),
         "features": data.get("features", {}).get("default"),
         "profile": {key: data.get("profile", {}).get(key) for key in _PROFILES},
         "targets": [one for one in told if one.keys() & set(_OF_A_TARGET)],

@@ -65,19 +65,21 @@ def rules_of(
     """The rules for commands that run in `cwd` with this PATH, while the project stands at `commit`."""
     top = git.top
     named = commands.paths(lines, top, cwd)
-    roots = frozenset({*_above(os.path.relpath(cwd, top)), *named.folders})
+    begun = {*_above(os.path.relpath(cwd, top)), *named.folders}
+    further, recipes = commands.followed(lines, begun, top)
+    named.add(further)
+    roots = frozenset({*begun, *named.folders})
     skipped, ignored = git.ignored(commit)
-    asked = commands.recipes(lines, roots, top)
-    for folder, recipe in asked:
-        named.add(commands.paths([recipe], top, os.path.join(top, folder)))
+    ran = [*lines, *recipes]
     files: dict[str, Part] = dict.fromkeys({*named.files, *commands.scripts(roots, top)}, "named")
+    files |= dict.fromkeys(commands.tasks(ran, roots), "named")
     files |= dict.fromkeys(commands.included(roots, top), "loaded")
     return Rules(
         top=top,
         roots=roots,
         files=files,
         watched=_watched(top, roots, path, commands.programs(lines)),
-        targets=commands.targets(lines, roots, top),
+        targets=commands.targets(ran, roots, top),
         tests=frozenset({*_linked_tests(top, roots), *named.suites}),
         path=tuple(one for one in path.split(os.pathsep) if not _is_inside(one, top)),
         modules=frozenset({*sys.stdlib_module_names, "pytest", "_pytest", *_installed(top, path)} - _own(top, roots)),
@@ -117,6 +119,7 @@ def look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
 def _look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
     wanted = globs.matcher(rules.seal)
     tests = set[str]()
+    scripts = {os.path.dirname(path) for path in rules.files if path.endswith(".py")}  # which Python looks at first
     for folder, files, below in walk(rules.top, rules.skipped):
         prefix = f"{folder}/" if folder else ""
         above, _, last = folder.rpartition("/")
@@ -128,14 +131,15 @@ def _look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
         for name in files:
             path = prefix + name
             is_target = is_root and name in rules.targets
-            part = names.loaded(name, folder, is_root=is_root) or ("target" if is_target else rules.files.get(path))
+            part = names.loaded(name, folder, is_root=is_root, of_tests=of_tests)
+            part = part or ("target" if is_target else rules.files.get(path))
             if part is None and rules.seal and wanted(path):
                 part = "named"
             if part is None and (of_tests or names.is_test(name)) and path not in rules.ignored:
                 part = "test"
             if part:
                 yield path, part, False
-        if is_root or of_tests:
+        if is_root or of_tests or folder in scripts:
             yield from ((path, "loaded", True) for path in _hiding(rules, prefix, files, below, is_root=is_root))
     yield from _look_at_watched(rules)
 
@@ -185,6 +189,19 @@ def counts_when_new(rules: Rules, path: str, part: Part) -> bool:
         return True
     # It would be found first.
     return watched.leads and any(os.access(f"{one}/{name}", os.X_OK) for one in rules.path)
+
+
+def is_of_tests(rules: Rules, folder: str) -> bool:
+    """Whether everything in a folder belongs to tests."""
+    return any(os.path.basename(one) in names.TEST_FOLDERS or one in rules.tests for one in _above(folder))
+
+
+def is_sealable(rules: Rules, path: str) -> bool:
+    """Whether a file is one that may be sealed: nobody unsealed it, and it is none that tools or git leave out."""
+    folders = _above(os.path.dirname(path))
+    is_left_out = path in rules.ignored or any(one in rules.skipped for one in folders)
+    is_of_a_tool = any(os.path.basename(one) in names.SKIPPED for one in folders)
+    return not is_left_out and not is_of_a_tool and not globs.matcher(rules.unseal)(path)
 
 
 def _above(folder: str) -> list[str]:

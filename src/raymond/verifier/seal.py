@@ -11,13 +11,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.system import files
-from raymond.verifier import manifests
+from raymond.verifier import manifests, names
 from raymond.verifier.control_plane import Control
 from raymond.verifier.names import Part
 from raymond.verifier.pack import Pack
-from raymond.verifier.rules import Rules, counts_when_new, joined, look
+from raymond.verifier.rules import Rules, counts_when_new, is_of_tests, is_sealable, joined, look
 
 How: TypeAlias = Literal["changed", "added", "removed"]
+_SAYS_HOW = ("package.json", "__init__.py")
+"""What tells node and Python where the modules of a folder are found."""
 _LARGEST = 64 << 20
 """Bytes of a sealed file that is kept as a copy; a larger one that changed cannot be put back."""
 
@@ -81,7 +83,20 @@ def make(rules: Rules, cwd: str, commit: str, control: Control, pack: Pack, form
             known.add(path)
         elif (one := _entry(rules.top, path, part, pack, before.get(path))) is not None:
             entries[path] = one
+    for path in _led_to(rules, entries):
+        if path not in entries and (one := _entry(rules.top, path, "named", pack, before.get(path))) is not None:
+            entries[path] = one
     return Seal(rules=rules, cwd=cwd, entries=entries, known=frozenset(known), commit=commit, control=control)
+
+
+def _led_to(rules: Rules, entries: dict[str, Entry]) -> set[str]:
+    """Where in the tree those links lead that a runner takes for a test, or for what it loads."""
+    top, found = os.path.realpath(rules.top), set[str]()
+    for path, one in entries.items():
+        decides = one.part in ("loaded", "named") or (one.part == "test" and names.is_test(os.path.basename(path)))
+        if one.link and decides:
+            found.add(os.path.relpath(os.path.realpath(f"{rules.top}/{path}"), top))
+    return {path for path in found if not path.startswith("..") and is_sealable(rules, path)}
 
 
 def over(handed: Seal, now: Seal) -> Seal:
@@ -123,7 +138,7 @@ def new_tests(seal: Seal) -> int:
 
 
 def _changes(seal: Seal) -> Iterator[Change]:
-    linked = _linked(seal)
+    linked, beside = _linked(seal), _beside(seal)
     for path, entry in seal.entries.items():
         if any(path.startswith(folder) for folder in linked):
             yield Change(path, "changed", "behind a link")  # where names are not looked for
@@ -132,9 +147,10 @@ def _changes(seal: Seal) -> Iterator[Change]:
     for path, part, only_new in look(seal.rules):
         if path in seal.entries or path in seal.known:
             continue
-        if part == "manifest" and not _decides(f"{seal.rules.top}/{path}"):
+        hides = _hides(seal, path, beside)
+        if part == "manifest" and not hides and not _decides(f"{seal.rules.top}/{path}"):
             continue  # a new package
-        if only_new or counts_when_new(seal.rules, path, part) or _hides(seal, path):
+        if only_new or hides or counts_when_new(seal.rules, path, part):
             yield Change(path, "added", digest_now(f"{seal.rules.top}/{path}"))
 
 
@@ -156,11 +172,29 @@ def _linked(seal: Seal) -> list[str]:
     return [f"{folder}/" for folder in folders if os.path.islink(f"{seal.rules.top}/{folder}")]
 
 
-def _hides(seal: Seal, path: str) -> bool:
-    """Whether a new file would be imported in the place of a sealed one."""
+def _beside(seal: Seal) -> frozenset[str]:
+    """What a loader would find instead of files in folders of tests, and those folders with a slash."""
+    found: set[str] = set()
+    for path in seal.entries:
+        folder = os.path.dirname(path)
+        if is_of_tests(seal.rules, folder):
+            found |= names.hidden_by(path)
+            while folder and f"{folder}/" not in found:
+                found.add(f"{folder}/")
+                folder = os.path.dirname(folder)
+    return frozenset(found)
+
+
+def _hides(seal: Seal, path: str, beside: frozenset[str]) -> bool:
+    """Whether a new file could be loaded in the place of a sealed one, or says how those beside it are."""
     folder, _, name = path.rpartition("/")
-    stem = folder if name.startswith("__init__.") else f"{folder}/{name.partition('.')[0]}"
-    return f"{stem}.py" in seal.entries and f"{stem}.py" != path and name.endswith((".py", ".pyc", ".so"))
+    if path in beside:
+        return True
+    if name in _SAYS_HOW and f"{folder}/" in beside and is_of_tests(seal.rules, folder):
+        return True
+    own = f"{folder}/{name.partition('.')[0]}.py"
+    stems = {own, f"{folder}.py"} if name.startswith("__init__.") else {own}
+    return name.endswith((".py", ".pyc", ".so")) and any(one in seal.entries and one != path for one in stems)
 
 
 def times(seal: Seal) -> dict[str, tuple[int, ...]]:
