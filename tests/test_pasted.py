@@ -32,10 +32,10 @@ _WORDS = {
     "control/clean.py": ("force",),
     "control/left_requests.py": ("request.kind", "request.on_ask"),  # in a sentence
     "control/naming.py": ("given", "latest", "ended"),  # ids
-    "control/questions.py": ("there",),  # quoted before
+    "control/questions.py": ("_there(asked.project, id)", "_there(found.project, found.id)"),  # quoted there
     "control/steer.py": ("flag", "given"),
     "faces/next_commands.py": ("agent",),
-    "faces/overview.py": ("or_else",),
+    "faces/overview.py": ("or_else", "name"),  # quoted before
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted

@@ -32,14 +32,14 @@ trust --yes; trust --forget; adopt --all --yes; adopt x; accept; accept asks; ac
 
 
 def situation(folder: Path, name: str) -> list[Said]:
-    """A third of the commands that read, and a fifth of those that change something: others in the next situation.
+    """A sixth of the commands that read, and a tenth of those that change something: others in the next situation.
 
     `MATRIX=whole make test-slow` has all of them everywhere.
     """
     found = SITUATIONS[name](folder)
     reading, changing, number = commands(READING), commands(CHANGING), [*SITUATIONS].index(name)
     if os.environ.get("MATRIX") != "whole":
-        reading, changing = reading[number % 3 :: 3], changing[number % 5 :: 5]
+        reading, changing = reading[number % 6 :: 6], changing[number % 10 :: 10]
     return found.all(reading, put_back=False) + found.all([*changing, *found.more], put_back=True)
 
 

@@ -82,12 +82,12 @@ def spoil(path: Path, put: Callable[[Path], None]) -> None:
 
 
 def runs(folder: Path, kind: str) -> list[Said]:
-    """Every command on runs that each have something else in the place of one file, a fifth of them for each kind.
+    """Every command on runs that each have something else in the place of one file, a ninth of them for each kind.
 
     `MATRIX=whole make test-slow` has all of them.
     """
     world = World(folder)
-    names = FILES if os.environ.get("MATRIX") == "whole" else FILES[[*PUT].index(kind) % 5 :: 5]
+    names = FILES if os.environ.get("MATRIX") == "whole" else FILES[[*PUT].index(kind) % 9 :: 9]
     for number, name in enumerate(names):
         world.asking(f"asks-{number}")
         world.killed(f"killed-{number}")
@@ -101,9 +101,9 @@ def runs(folder: Path, kind: str) -> list[Said]:
 
 
 def homes(folder: Path, kind: str) -> list[Said]:
-    """Every command in homes that each have something else in the place of one file, half of them for each kind."""
+    """Every command in homes that each have something else in the place of one file, a third of them for each kind."""
     said: list[Said] = []
-    names = HOME if os.environ.get("MATRIX") == "whole" else HOME[[*PUT].index(kind) % 2 :: 2]
+    names = HOME if os.environ.get("MATRIX") == "whole" else HOME[[*PUT].index(kind) % 3 :: 3]
     for number, name in enumerate(names):
         (folder / str(number)).mkdir()
         world = World(folder / str(number)).furnish()

@@ -396,11 +396,11 @@ def test_a_script_that_speaks_is_not_silent(room: Room) -> None:
     """On either of its outputs; together it takes much longer than its timeout."""
     script = """
     # /// raymond
-    # timeout: 1s
+    # timeout: 3s
     # ///
     for number in 1 2; do
-        sleep 0.4; echo .
-        sleep 0.4; echo . >&2
+        sleep 1; echo .
+        sleep 1; echo . >&2
     done
     echo "<result>spoke</result>"
     """
