@@ -55,7 +55,7 @@ _MOST = 256 << 10
 
 def is_manifest(name: str) -> bool:
     """Whether only a part of a file with this name counts."""
-    return _kind(name) in _READERS
+    return name in _READERS or name.endswith(_ENDINGS)
 
 
 def _kind(name: str) -> str:
@@ -189,3 +189,4 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "Cargo.toml": _cargo,
     **build_files.READERS,
 }
+_ENDINGS = tuple(name for name in _READERS if name.startswith("."))
