@@ -33,6 +33,6 @@ def remove_twins(seals: str, step: int = 0) -> None:
             if found and step in (0, int(found[1])):
                 with contextlib.suppress(OSError):
                     # The kernel leaves a folder in an overlay that even its owner may not list.
-                    os.chmod(f"{name}/work/work", 0o700, dir_fd=folder)
+                    os.chmod(os.path.join(name, "work", "work"), 0o700, dir_fd=folder)
                 with contextlib.suppress(OSError):
                     folders.remove(name, folder)
