@@ -125,8 +125,9 @@ def exchange(folder: Path, top: Path) -> list[dict[str, object]]:
     return [{"path": "a", "kind": "file", "source": str(folder / "sealed"), "mode": 0o600, "mtime": 0}]
 
 
-def test_exchanged_files_are_put_back_where_the_tree_was_moved_to(tmp_path: Path) -> None:
-    folder, top = tmp_path / "seals", tmp_path / "top"
+def killed(path: Path) -> tuple[Path, Path]:
+    """The folder of the seals and the tree of a check that was killed while files were exchanged."""
+    folder, top = path / "seals", path / "top"
     folder.mkdir()
     top.mkdir()
     child = os.fork()
@@ -134,6 +135,11 @@ def test_exchanged_files_are_put_back_where_the_tree_was_moved_to(tmp_path: Path
         with swap.swapped(str(top), exchange(folder, top), str(folder)):
             os._exit(0)
     os.waitpid(child, 0)
+    return folder, top
+
+
+def test_exchanged_files_are_put_back_where_the_tree_was_moved_to(tmp_path: Path) -> None:
+    folder, top = killed(tmp_path)
     top.rename(tmp_path / "moved")
     swap.move(str(folder), str(tmp_path / "moved"))
     assert swap.recover(str(folder)) == ["a"]
@@ -153,14 +159,7 @@ def test_what_others_write_while_files_are_exchanged_is_kept(tmp_path: Path) -> 
 
 
 def test_what_a_person_has_written_after_a_kill_stays(tmp_path: Path) -> None:
-    folder, top = tmp_path / "seals", tmp_path / "top"
-    folder.mkdir()
-    top.mkdir()
-    child = os.fork()
-    if not child:
-        with swap.swapped(str(top), exchange(folder, top), str(folder)):
-            os._exit(0)
-    os.waitpid(child, 0)
+    folder, top = killed(tmp_path)
     assert (top / "a").read_text() == "sealed"
     (top / "a").write_text("a person's")
     assert swap.recover(str(folder)) == ["a"]

@@ -27,7 +27,7 @@ _RUN = "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); from raymond
 """Nothing is imported from the directory of the check, which an agent can write to."""
 _WHERE = {"": "", "twin": " with the sealed files", "control": " with the changed files again"}
 _BY_SIGNAL = 128
-"""What is added to the number of a signal that a program heeds before it ends, by custom."""
+"""What a program that ends because of a signal adds to its number, by custom."""
 _MOST_SAID = 300
 _SLICE = 256 << 10
 _LONGEST = 8 << 20
