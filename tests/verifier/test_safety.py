@@ -3,11 +3,12 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from raymond.verifier import overlay, swap
+from raymond.verifier import compiled, overlay, swap
 from verifier.desk import Desk
 
 
@@ -117,6 +118,31 @@ def test_a_closed_folder_of_compiled_files_is_opened(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {"a.py": ""}, "test ! -e __pycache__/a.cpython-311.pyc")
     found = desk.after("mkdir __pycache__; touch __pycache__/a.cpython-311.pyc; chmod 555 __pycache__")
     assert found.verdict == "passed"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+@pytest.mark.parametrize("whose", ["ours", "root's"])
+def test_compiled_files_that_only_others_can_change_do_not_stop_a_check(tmp_path: Path, whose: str) -> None:
+    """A container may have left them; a folder of our own is opened."""
+    cache = tmp_path / "__pycache__"
+    tmp_path.chmod(0o777)
+    cache.mkdir()
+    (tmp_path / "a.py").touch()
+    (cache / "a.cpython-311.pyc").touch()
+    if whose == "ours":
+        os.chown(cache, 65534, 65534)
+        cache.chmod(0o555)
+    child = os.fork()
+    if not child:
+        os.chdir(tmp_path)
+        os.setegid(65534)
+        os.seteuid(65534)
+        try:
+            compiled.remove(".")
+        finally:
+            os._exit(sys.exc_info()[0] is not None)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (cache / "a.cpython-311.pyc").exists() == (whose == "root's")
 
 
 def exchange(folder: Path, top: Path) -> list[dict[str, object]]:

@@ -23,9 +23,34 @@ def remove(top: str) -> None:
 
 
 def _clear(folder: str, sources: set[str]) -> None:
+    for name in _listed(folder):
+        if name.endswith(".pyc") and name.partition(".")[0] in sources:
+            _unlink(os.path.join(folder, name))
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except PermissionError:
+        _open_up(folder)
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except PermissionError:
+        if os.lstat(os.path.dirname(path)).st_uid != os.geteuid():
+            return  # an agent could not have changed it either
+        _open_up(os.path.dirname(path))
+        os.unlink(path)
+
+
+def _open_up(folder: str) -> None:
+    """An agent may have closed it."""
     with contextlib.suppress(PermissionError):
-        os.chmod(folder, 0o700)  # an agent may have closed it
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(folder):
-            if name.endswith(".pyc") and name.partition(".")[0] in sources:
-                os.unlink(os.path.join(folder, name))
+        os.chmod(folder, 0o700)

@@ -46,7 +46,10 @@ def verify(given: Assignment, tell: Tell) -> Found:
         return Found(verdict="could not start", reason=reason)
     if sealed and given.cwd and sealed.cwd != os.path.realpath(given.cwd):  # a person has moved the run
         sealed = sealing.moved(given, sealed, os.path.realpath(given.cwd))
-    found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
+    try:
+        found = _sealed_gate(given, sealed, tell) if sealed else _all(given, tell).found
+    except OSError as error:  # the tree cannot be read, or what Python compiled cannot be removed
+        found = Found(verdict="could not start", reason=f"the check cannot be judged: {error}")
     return replace(found, seconds=time.monotonic() - began)
 
 

@@ -6,6 +6,7 @@ standard library alone, so that it starts fast, and nothing of the tree.
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import shutil
@@ -64,9 +65,12 @@ def _opened(top: str, folders: list[str], *, make: bool) -> Iterator[int | None]
 
 
 def _folder(name: str, above: int) -> int | None:
+    """A folder; None when there is something else, or nothing. OSError: it is one that we may not enter."""
     try:
         return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
-    except OSError:
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise
         return None
 
 
