@@ -134,7 +134,7 @@ def test_nothing_in_the_inbox_ends_the_driver(desk: Desk) -> None:
     assert [*desk.inbox.glob("*.json")] == []
     assert (desk.inbox / "plain.json.broken").read_text() == "x"
     told = "".join(desk.face.notes)
-    assert (told.count("cannot be read"), "aaa" in told, told.isprintable()) == (5, False, True)
+    assert (told.count("cannot be read"), "a" * 17 in told, told.isprintable()) == (5, False, True)
 
 
 def test_a_file_in_place_of_the_inbox_does_not_end_the_driver(desk: Desk) -> None:
