@@ -121,7 +121,7 @@ def test_a_closed_folder_of_compiled_files_is_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
-@pytest.mark.parametrize("whose", ["ours", "root's"])
+@pytest.mark.parametrize("whose", ["ours", "root's", "root's and closed"])
 def test_compiled_files_that_only_others_can_change_do_not_stop_a_check(tmp_path: Path, whose: str) -> None:
     """A container may have left them; a folder of our own is opened."""
     cache = tmp_path / "__pycache__"
@@ -132,6 +132,8 @@ def test_compiled_files_that_only_others_can_change_do_not_stop_a_check(tmp_path
     if whose == "ours":
         os.chown(cache, 65534, 65534)
         cache.chmod(0o555)
+    if whose == "root's and closed":
+        cache.chmod(0o700)
     child = os.fork()
     if not child:
         os.chdir(tmp_path)
@@ -142,7 +144,7 @@ def test_compiled_files_that_only_others_can_change_do_not_stop_a_check(tmp_path
         finally:
             os._exit(sys.exc_info()[0] is not None)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert (cache / "a.cpython-311.pyc").exists() == (whose == "root's")
+    assert (cache / "a.cpython-311.pyc").exists() == (whose != "ours")
 
 
 def exchange(folder: Path, top: Path) -> list[dict[str, object]]:

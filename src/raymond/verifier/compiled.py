@@ -32,6 +32,8 @@ def _listed(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except PermissionError:
+        if not _is_ours(folder):
+            return []
         _open_up(folder)
         return os.listdir(folder)
     except FileNotFoundError:
@@ -44,10 +46,14 @@ def _unlink(path: str) -> None:
     except FileNotFoundError:
         pass
     except PermissionError:
-        if os.lstat(os.path.dirname(path)).st_uid != os.geteuid():
-            return  # an agent could not have changed it either
-        _open_up(os.path.dirname(path))
-        os.unlink(path)
+        if _is_ours(os.path.dirname(path)):
+            _open_up(os.path.dirname(path))
+            os.unlink(path)
+
+
+def _is_ours(folder: str) -> bool:
+    """Whether we can open a folder up; what only others can change, an agent has not changed either."""
+    return os.lstat(folder).st_uid == os.geteuid()
 
 
 def _open_up(folder: str) -> None:
