@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import cheating
 from raymond.machine.events import GateEnded
 from running import Room, until
 from typist import Typist
 
-CHEAT = (
-    "START: [[{text: <result>done</result>, writes: {tests/check.sh: exit 0}}, It was wrong. <result>done</result>]]"
-)
-FLOW = {"START.md": "---\ngate: sh tests/check.sh\n---\nDo it: <result>done</result>\n", "replies.yaml": CHEAT}
 HEAD = "r, main in START.md: review\nwhy:    green only with the agent's tests/check.sh: as sealed, "
 WAYS = "accept: raymond accept r main\nreject: raymond reject r main REASON\n"
 
@@ -21,12 +18,7 @@ WAYS = "accept: raymond accept r main\nreject: raymond reject r main REASON\n"
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
     """A run that waits for a review."""
-    room = Room(tmp_path)
-    (room.path / "tests").mkdir()
-    (room.path / "tests" / "check.sh").write_text("exit 1\n", "utf-8")
-    assert room.command(FLOW).code == 3
-    yield room
-    room.clear()
+    yield from cheating.waiting(tmp_path)
 
 
 @pytest.mark.slow
@@ -64,7 +56,10 @@ def test_a_green_check_that_does_not_count_is_not_called_red(room: Room) -> None
     assert "red:" not in waits
 
     (room.path / "tests" / "check.sh").write_text("exit 1\n", "utf-8")
-    slow = {**FLOW, "replies.yaml": CHEAT.replace("It was wrong.", "{text: '', delay: 1h}, It was wrong.")}
+    slow = {
+        **cheating.FLOW,
+        "replies.yaml": cheating.CHEAT.replace("It was wrong.", "{text: '', delay: 1h}, It was wrong."),
+    }
     with room.start("run", room.flow(slow, "slow"), "--id", "s") as live:
         live.sees("the agent is asked why")
         shown = until(lambda: re.search(r"(?m)^ +gate:  .*$", room.raymond("status", "s").stdout), "the status")

@@ -187,9 +187,8 @@ def test_others_are_told_once_that_something_waits(room: Room) -> None:
     assert review["why"].startswith("green only with the agent's tests/check.sh")
 
 
-@pytest.mark.slow
-def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(room: Room) -> None:
-    """The runs are kept inside of the tree, where no overlay and no copy can be."""
+def killed_while_exchanged(room: Room) -> Path:
+    """Kill a run while sealed files are in place: it is kept inside of the tree, where no overlay and no copy can be."""
     room.environment["RAYMOND_HOME"] = str(room.path / "home")
     check = room.path / "tests" / "check.sh"
     check.write_text(f"grep -q right answer.txt && exit 0; touch sealed-runs; {GO}; exit 1\n")
@@ -198,6 +197,12 @@ def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(ro
         assert "grep" in check.read_text()
         live.process.kill()
         live.process.wait()
+    return check
+
+
+@pytest.mark.slow
+def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(room: Room) -> None:
+    check = killed_while_exchanged(room)
     room.go()
     done = room.raymond("resume", "r")
     assert done.returncode == 3, done.stderr
@@ -258,13 +263,7 @@ def test_a_check_that_was_green_before_the_work_shows_little(room: Room, does: s
 
 @pytest.mark.slow
 def test_cancelling_after_a_kill_gives_the_agent_its_files_back(room: Room) -> None:
-    room.environment["RAYMOND_HOME"] = str(room.path / "home")
-    check = room.path / "tests" / "check.sh"
-    check.write_text(f"grep -q right answer.txt && exit 0; touch sealed-runs; {GO}; exit 1\n")
-    with room.start("run", room.flow(FLOW), "--id", "r") as live:
-        until(lambda: (room.path / "sealed-runs").exists() or None, "the check with the sealed files")
-        live.process.kill()
-        live.process.wait()
+    check = killed_while_exchanged(room)
     done = room.raymond("cancel", "r")
     assert done.returncode == 0, done.stderr
     assert check.read_text() == "true\n"

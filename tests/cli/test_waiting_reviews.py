@@ -6,27 +6,19 @@ from pathlib import Path
 
 import pytest
 
+import cheating
 from running import Room
 from typist import Typist
 
 pytestmark = pytest.mark.slow
 
-CHEAT = (
-    "START: [[{text: <result>done</result>, writes: {tests/check.sh: exit 0}}, It was wrong. <result>done</result>]]"
-)
-FLOW = {"START.md": "---\ngate: sh tests/check.sh\n---\nDo it: <result>done</result>\n", "replies.yaml": CHEAT}
 WHY = "green only with the agent's tests/check.sh: as sealed, `sh tests/check.sh` ended with exit code 1"
 
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
     """A run that waits for a review."""
-    room = Room(tmp_path)
-    (room.path / "tests").mkdir()
-    (room.path / "tests" / "check.sh").write_text("exit 1\n", "utf-8")
-    assert room.command(FLOW).code == 3
-    yield room
-    room.clear()
+    yield from cheating.waiting(tmp_path)
 
 
 def test_status_says_it_once_and_names_the_review_first(room: Room) -> None:
