@@ -62,9 +62,11 @@ class Options(Struct, kw_only=True):
     """Whether agents may run exactly the commands of the gates; a gate alone gives them no right."""
     skip_permissions: bool = False
     allow_start: bool = False
-    allow_test_edits: bool = False
-    red_first: bool = False
     """Whether its steps may start runs that outlive it."""
+    allow_test_edits: bool = False
+    """Whether changes of what decides a check are accepted in advance."""
+    red_first: bool = False
+    """Whether checks also run before the work."""
     on_ask: Literal["", "wait", "fail"] = ""
     """What becomes of an agent that asks a person: it waits, or it fails, as is right where nobody can answer."""
     notify: list[str] | None = None
