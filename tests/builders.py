@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raymond.language import reading, workflow
+from raymond.language import policy, reading, workflow
 from raymond.language.refusal import Refusal
 from raymond.language.workflow import Workflow
 from raymond.machine import decide, evolve, requests, schedule
@@ -25,6 +25,7 @@ from raymond.machine.inputs import (
     Tick,
 )
 from raymond.machine.requests import Request
+from raymond.machine.rules import rules_of
 from raymond.machine.run import Run
 from raymond.machine.step_events import Verdict
 from raymond.machine.workspace import Workspace
@@ -157,10 +158,11 @@ class Play:
         if self.agent(agent).status != "running":
             self.begin(agent)
         one = self.agent(agent)
+        rules = rules_of(self.run, self.workspace, one)
         output = Output(
             time=self.now,
             agent=agent,
-            reading=reading.read(text, script=one.pool == SCRIPTS),
+            reading=policy.with_line(rules, reading.read(text, script=one.pool == SCRIPTS), text),
             spent=Spending(**spent),
             session=one.turn_session if session is None else session,
             denied=denied,

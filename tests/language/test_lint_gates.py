@@ -170,3 +170,43 @@ def test_an_entry_that_passes_no_gate_and_continues_at_a_result_is_told(entry: s
 def test_an_entry_that_comes_back_to_a_gate_is_fine(entry: str) -> None:
     """The result of a subtask, or of another agent, does not end the work of this one."""
     assert bypasses(entry, NEXT_md=END, SUB_sh=f"echo '{END}'") == []
+
+
+LATE = {"WORK_md": f'---\ngate: "{{{{check}}}}"\nallowed_transitions: [{{tag: result}}]\n---\n{END}'}
+
+
+def test_an_agent_that_forks_a_state_with_a_variable_for_a_gate_chooses_its_check() -> None:
+    [found] = check("allowed_transitions: [{tag: fork, target: WORK}, {tag: wait, target: NEXT}]", **LATE, **NEXT)
+    assert (found.id, found.line, found.message) == (
+        "gate-bypass",
+        2,
+        "an agent that forks WORK.md chooses its check: it is the variable `check`",
+    )
+    given = "allowed_transitions: [{tag: fork, target: WORK, check: make test}, {tag: wait, target: NEXT}]"
+    assert check(given, **LATE, **NEXT) == []
+    files = {"START.md": "<fork check='true' next='NEXT'>WORK</fork>", "NEXT.md": NEXT["NEXT_md"]}
+    without = lint.check(workflow.build("flow", {**files, "WORK.md": LATE["WORK_md"]}))
+    assert [one.id for one in without] == ["gate-bypass"]
+    script = {"START.sh": "echo '<fork check=\"make\">WORK</fork><wait>NEXT</wait>'", "NEXT.md": NEXT["NEXT_md"]}
+    assert lint.check(workflow.build("flow", {**script, "WORK.md": LATE["WORK_md"]}, entry="START.sh")) == []
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("allowed_transitions: [{tag: result, says: UP}]", "`says` needs everything of its transition given"),
+        (
+            "allowed_transitions: [{tag: goto, target: NEXT, says: A}, {tag: goto, target: NEXT, says: A}]",
+            "two entries say `A`",
+        ),
+        ("allowed_transitions: [{tag: goto, target: NEXT, says: 'a\n\n    b'}]", "cannot stand on a line of its own"),
+    ],
+)
+def test_lines_that_cannot_stand_for_a_transition(head: str, message: str) -> None:
+    assert message in next(one for one in check(head, **NEXT) if one.severity == "error").message
+
+
+def test_a_script_says_nothing_by_a_line() -> None:
+    script = "# /// raymond\n# allowed_transitions: [{tag: goto, target: NEXT, says: UP}]\n# ///\n"
+    found = lint.check(workflow.build("flow", {"START.sh": script, "NEXT.md": END}, entry="START.sh"))
+    assert [one.message for one in found if one.severity == "error"] == ["`says` is for prompts"]

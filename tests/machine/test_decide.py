@@ -377,7 +377,7 @@ def test_what_the_policy_leaves_open_must_be_said(state: str, text: str) -> None
 
 def test_an_implied_transition_has_its_directory_and_its_variables() -> None:
     play = at("FORKS")
-    meant = decide.meant(decide.policy_of(play.workspace, "FORKS.md"), reading.read("no tag"))
+    meant = decide.meant(play.workspace.workflow.states["FORKS.md"].policy, reading.read("no tag"))
     assert [one.cd for one in meant if isinstance(one, tags.Fork)] == ["sub"]
     play.say("no tag", cds={"sub": "/project/sub"})
     assert (play.agent("main_a1").cwd, play.agent("main_a1").variables) == ("/project/sub", {"item": "1"})

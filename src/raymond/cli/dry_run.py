@@ -133,6 +133,8 @@ def _gate(gate: PlannedGate) -> list[str]:
     for check, timeout in zip(policy.gate, gate.timeouts, strict=True):
         what = "" if expected(check) == "exit code 0" else f", {expected(check)}"
         lines.append(f"          $ {check.run} (at most {durations.show(timeout)}{what})")
+    if not policy.gate:
+        lines.append(f"          $ {{{{{policy.late['gate']}}}}} (known when an agent is there)")
     return lines
 
 

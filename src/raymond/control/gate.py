@@ -56,7 +56,13 @@ def chosen(loaded: Loaded, name: str | None) -> list[State]:
     found = resolve(loaded.workflow, name)
     if isinstance(found, Refusal):
         raise UsageError(found.reason, hint=found.hint)
-    if not loaded.workflow.states[found].policy.gate:
+    policy = loaded.workflow.states[found].policy
+    if not policy.gate and policy.has_gate:
+        raise UsageError(
+            f"the gate of {found} is known when an agent is there: {{{{{policy.late['gate']}}}}}",
+            hint=f"try it with a value: raymond gate ... --set '{found}.gate=make test'",
+        )
+    if not policy.gate:
         names = ", ".join(one.name for one in states)
         raise UsageError(f"{found} has no gate", hint=f"these have one: {names}" if names else _NONE)
     return [loaded.workflow.states[found]]

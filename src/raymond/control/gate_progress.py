@@ -3,8 +3,8 @@
 from msgspec import Struct
 
 from raymond.errors import Error
-from raymond.language.workflow import State
-from raymond.machine import gates
+from raymond.language.policy import Policy
+from raymond.machine import gates, rules
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
@@ -35,15 +35,17 @@ def of(project: Project, run: Run) -> dict[str, Progress]:
     except Error:
         return {}
     records = Records(project.run(start.workflow_id).transcripts)
-    return {agent.id: _progress(states[agent.state], agent, records) for agent in agents if agent.state in states}
+    known = [agent for agent in agents if agent.state in states]
+    return {agent.id: _progress(rules.of_state(run, states[agent.state], agent), agent, records) for agent in known}
 
 
-def _progress(state: State, agent: Agent, records: Records) -> Progress:
-    policy = state.policy
+def _progress(policy: Policy, agent: Agent, records: Records) -> Progress:
     tries = gates.TRIES if policy.gate_tries is None else policy.gate_tries
     if not is_checking(agent):
         return Progress(tries=tries)
     printed = "\n" + "".join(str(line.get("out", "")) for line in records.so_far(agent.id, agent.step))
+    if not policy.gate:
+        return Progress(tries=tries)
     begun = {check.run: printed.rfind(f"\n$ {check.run}\n") for check in policy.gate}
     last = max(begun, key=lambda command: begun[command])
     return Progress(last if begun[last] >= 0 or len(begun) == 1 else "", tries)

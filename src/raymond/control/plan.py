@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from raymond.backends import Backend, Direct, Turn, registry
-from raymond.control import doubts, gate, programs, trust
+from raymond.control import doubts, programs, trust
 from raymond.control.config import Config
 from raymond.control.start import Choices, check_former, prepare
 from raymond.errors import Diagnostic
@@ -108,7 +108,7 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         silence=start.timeout or settings["timeout"],
         programs=programs.of(start, loaded.workflow, settings["backends"]),
         uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
-        gates=[_gate(state) for state in gate.gated(loaded)],
+        gates=[_gate(state) for state in loaded.workflow.states.values() if state.policy.has_gate],
         warnings=prepared.warnings,
     )
 

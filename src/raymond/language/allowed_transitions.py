@@ -35,6 +35,8 @@ class Allowed(Struct, frozen=True):
     fields: dict[str, str]
     gate: bool = True
     """Whether it has to pass the gate of its state, if its tag does."""
+    says: str = ""
+    """A line of the final message that stands for it."""
 
 
 def bare(name: str) -> str:

@@ -5,14 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.errors import Diagnostic
-from raymond.language import frontmatter, tags
+from raymond.language import frontmatter, late, tags
 from raymond.language.allowed_transitions import GATED, Allowed, Entries, bare, make, missing, show, write
 from raymond.language.check import Check
 from raymond.language.evaluator import Evaluator
 from raymond.language.frontmatter import Document, Mark, Path
 from raymond.language.policy_keys import KEYS
+from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
 
@@ -51,6 +53,13 @@ class Policy(Struct, frozen=True, kw_only=True):
     force_implicit: bool = False
     in_place: bool = False
     description: str = ""
+    late: dict[str, str] = {}
+    """Keys whose value is a variable, which an agent may have."""
+
+    @property
+    def has_gate(self) -> bool:
+        """Whether there is a gate, or may be one for some agents."""
+        return bool(self.gate) or "gate" in self.late
 
 
 class Parsed(Struct):
@@ -70,16 +79,16 @@ def parse(
 ) -> Parsed:
     """Read a state file. `defaults` as `check` returns them, `overrides` as written. Never raises."""
     document, body, line = _block(text, file) if script else _head(text, file)
-    fields = {**defaults, **check(document)}
+    fields = _over(defaults, check(document))
     marks = {**document.keys, **document.marks}
     if overrides:
         above = frontmatter.given(overrides, file="--set", state=bare(file))
-        fields |= check(above)
+        fields = _over(fields, check(above))
         marks = {path: mark for path, mark in marks.items() if path and path[0] not in overrides} | above.marks
         document.diagnostics += above.diagnostics
     policy = Policy(**fields)
     if not document.diagnostics:
-        document.diagnostics += _contradictions(policy, marks, file)
+        document.diagnostics += _contradictions(policy, marks, file, script)
     return Parsed(policy, body, line, document.diagnostics, marks)
 
 
@@ -94,10 +103,21 @@ def check(document: Document, *, known: Sequence[str] = ()) -> dict[str, Any]:
             hint = frontmatter.suggest(key, [*KEYS, *known]) or f"there are: {', '.join([*KEYS, *known])}"
             document.refuse((key,), "unknown-key", f"there is no key `{key}`", hint, key=True)
             continue
+        if variable := late.variable(key, value):
+            fields.setdefault("late", {})[key] = variable
+            continue
         found = read(document, (key,), value)
         if found is not None:
             fields[key] = found
     return fields
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `above`, and those of `below` that it does not set, late or not."""
+    set_late = {**below.get("late", {}), **above.get("late", {})}
+    kept = {key: name for key, name in set_late.items() if key not in above}
+    fields = {key: value for key, value in {**below, **above}.items() if key not in kept}
+    return {**fields, "late": kept} if kept else {key: value for key, value in fields.items() if key != "late"}
 
 
 def permit(policy: Policy, transitions: Sequence[Transition]) -> Refusal | None:
@@ -130,15 +150,36 @@ def is_gated(policy: Policy, transitions: Sequence[Transition]) -> bool:
 
 
 def implicit(policy: Policy) -> Transition | None:
-    """The one allowed transition, when it needs nothing from the agent."""
-    return make(policy.allowed_transitions[0]) if len(policy.allowed_transitions) == 1 else None
+    """The one allowed transition that no line stands for, when it needs nothing from the agent."""
+    unsaid = [one for one in policy.allowed_transitions if not one.says]
+    return make(unsaid[0]) if len(unsaid) == 1 else None
+
+
+def with_line(policy: Policy, reading: Reading, text: str) -> Reading:
+    """What an output says, with the last of its lines that stands for a transition here."""
+    says = {one.says for one in policy.allowed_transitions if one.says}
+    if not says:
+        return reading
+    lines = (line.strip().strip("*`_ ") for line in reversed(text.splitlines()))
+    return replace(reading, line=next((line for line in lines if line in says), ""))
+
+
+def said(policy: Policy, line: str) -> Transition | None:
+    """The transition that a line of an output stands for."""
+    return next((make(one) for one in policy.allowed_transitions if line and one.says == line), None)
+
+
+def keeps_output(policy: Policy) -> bool:
+    """Whether an allowed transition passes on the final message."""
+    return any("{{output}}" in value for one in policy.allowed_transitions for value in one.fields.values())
 
 
 def instructions(policy: Policy) -> str:
     """The allowed transitions as tags, one per line; `...` stands for what the agent chooses."""
     entries, lines = Entries(policy.allowed_transitions), list[str]()
     for allowed in policy.allowed_transitions:
-        lines.append(write(allowed.tag, dict.fromkeys(entries.needed(allowed), "...") | allowed.fields))
+        written = write(allowed.tag, dict.fromkeys(entries.needed(allowed), "...") | allowed.fields)
+        lines.append(allowed.says or written)
     return "\n".join(dict.fromkeys(lines))
 
 
@@ -204,7 +245,7 @@ def _unclosed(mark: Mark, hint: str) -> Document:
     return Document(mark.file, diagnostics=[wrong])
 
 
-def _contradictions(policy: Policy, marks: Mapping[Path, Mark], file: str) -> Iterator[Diagnostic]:
+def _contradictions(policy: Policy, marks: Mapping[Path, Mark], file: str, script: bool) -> Iterator[Diagnostic]:
     def at(key: str) -> Mark:
         return marks.get((key,)) or Mark(file)
 
@@ -213,7 +254,26 @@ def _contradictions(policy: Policy, marks: Mapping[Path, Mark], file: str) -> It
     if policy.force_implicit and implicit(policy) is None:
         message = "`force_implicit` needs exactly one allowed transition, with everything it needs given"
         hint = "allowed_transitions: [{tag: goto, target: NEXT.md}]"
-        if len(policy.allowed_transitions) == 1:
-            [allowed] = policy.allowed_transitions
-            hint = f"this `{allowed.tag}` also needs: {', '.join(missing(allowed))}"
+        unsaid = [one for one in policy.allowed_transitions if not one.says]
+        if len(unsaid) == 1:
+            hint = f"this `{unsaid[0].tag}` also needs: {', '.join(missing(unsaid[0]))}"
         yield frontmatter.diagnose(at("force_implicit"), "force-implicit-invalid", message, hint)
+    yield from _contradictions_of_lines(policy, marks, file, script)
+
+
+def _contradictions_of_lines(
+    policy: Policy, marks: Mapping[Path, Mark], file: str, script: bool
+) -> Iterator[Diagnostic]:
+    seen: set[str] = set()
+    for index, one in enumerate(policy.allowed_transitions):
+        if not one.says:
+            continue
+        mark = marks.get(("allowed_transitions", index, "says")) or Mark(file)
+        if script:
+            yield frontmatter.diagnose(mark, "bad-value", "`says` is for prompts", "let the script print the tag")
+        elif one.says in seen:
+            yield frontmatter.diagnose(mark, "bad-value", f"two entries say `{one.says}`", "give each its own line")
+        elif make(one) is None:
+            hint = f"this `{one.tag}` also needs: {', '.join(missing(one))}"
+            yield frontmatter.diagnose(mark, "bad-value", "`says` needs everything of its transition given", hint)
+        seen.add(one.says)

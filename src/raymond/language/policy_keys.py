@@ -173,7 +173,8 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
         return None
     before = len(document.diagnostics)
     is_gated = flag(document, (*path, "gate"), value["gate"]) if "gate" in value and tag in GATED else True
-    known_keys = ("tag", "gate") if tag in GATED else ("tag",)
+    says = _line(document, (*path, "says"), value["says"]) if "says" in value else ""
+    known_keys = ("tag", "says", "gate") if tag in GATED else ("tag", "says")
     fields = {key: text(document, (*path, key), item) for key, item in value.items() if key not in known_keys}
     for key in fields:
         known = FIELDS[tag].get(key)
@@ -191,7 +192,17 @@ def _allow(document: Document, path: Path, value: Any) -> Allowed | None:
             document.refuse((*path, key), "unknown-key", f"`<{tag}>` has no `{key}`", hint, key=True)
     if len(document.diagnostics) > before:
         return None
-    return Allowed(tag, {key: item for key, item in fields.items() if item is not None}, is_gated is not False)
+    given = {key: item for key, item in fields.items() if item is not None}
+    return Allowed(tag, given, is_gated is not False, says or "")
+
+
+def _line(document: Document, path: Path, value: Any) -> str | None:
+    """What an agent can write as a line of its own."""
+    found = text(document, path, value)
+    if found is not None and (found.strip().strip("*`_ ") != found or len(found.splitlines()) != 1 or "<" in found):
+        _bad(document, path, f"`{found}` cannot stand on a line of its own", "says: GIVE_UP")
+        return None
+    return found
 
 
 def _gate(document: Document, path: Path, value: Any) -> tuple[Check, ...] | None:

@@ -125,6 +125,7 @@ def of_state(state: State, lib: Mapping[str, str], names: Names) -> Leads:
     leads = Leads(set(), set())
     for _, name in in_policy(state.policy):
         _add(leads, names, name)
+    leads.every |= "on_review" in state.policy.late
     if state.kind == "script":
         _of_script(leads, state.body, names)
         return leads

@@ -53,6 +53,8 @@ class Reading(Struct, frozen=True):
     refused: Refusal | None = None
     prints: tuple[str, ...] = ()
     """Payloads of <print> that `feed` had not returned yet."""
+    line: str = ""
+    """The line that stands for a transition, if there is one (`says` of an allowed transition)."""
 
 
 class Reader:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 BUILT_IN = frozenset(
     "input result results run_input workflow_id agent_id state visit attempt task_folder workflow_dir"
-    " error gate transitions include output transition".split()
+    " error gate gate_result transitions include output transition".split()
 )
 """Names that a fork may not give to a variable."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -120,6 +120,26 @@ class Review(Struct, frozen=True, array_like=True, gc=False):
     changes: tuple[str, ...] = ()
 
 
+class GateResult(Struct, frozen=True, omit_defaults=True, gc=False):
+    """How a gate ended, as the next state is told."""
+
+    verdict: str
+    step: int
+    command: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    reason: str = ""
+    flaky: bool = False
+    as_before: bool = False
+    changes: tuple[str, ...] = ()
+    wrote: tuple[str, ...] = ()
+    digest: str = ""
+    review: str = ""
+    """The folder, among the seals of the run, with what a person looks at."""
+    tree: str = ""
+    commit: str = ""
+
+
 class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """An agent's stay in one state: everything here ends with the transition that leaves it."""
 
@@ -183,6 +203,10 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """What its check found before the work: `green`, why it was red, or nothing when it did not run."""
     asked_why: bool = False
     """The agent was asked why it changed what decides its check."""
+    checked: GateResult | None = None
+    """How its gate ended last."""
+    gate_result: GateResult | None = None
+    """How the gate of the visit before ended, if it had one."""
 
     def is_overdue(self, now: float) -> bool:
         """Whether the time until which it rests is over."""

@@ -19,7 +19,7 @@ transition enters a state through `transitions.land`, which counts visits and ma
 ends or fails may end the wait of its parent in the same decision.
 """
 
-from typing import assert_never
+from typing import Any, assert_never
 
 from raymond.language import policy
 from raymond.language.policy import Policy
@@ -65,6 +65,8 @@ from raymond.machine.inputs import (
     Stop,
     Tick,
 )
+from raymond.machine.rules import problem as late_problem
+from raymond.machine.rules import rules_of
 from raymond.machine.run import Run, pool_of
 from raymond.machine.schedule import fails_asks, over_at, reached, stop_at
 from raymond.machine.session import session_of as session_of
@@ -114,13 +116,15 @@ def _begin(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
         return evaluators.begin(run, workspace, agent)
     if agent.visit.pending:
         return [gates.begin(run, agent)]
-    if seals.is_due(policy_of(workspace, agent.state), agent):
+    if not agent.visit.turn and (wrong := late_problem(run, workspace, agent)):
+        return transitions.fail(run, workspace, agent, "gate", wrong)
+    if seals.is_due(rules_of(run, workspace, agent), agent):
         return [seals.begin(run, agent)]
     return [_begin_step(run, workspace, agent)]
 
 
 def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | AgentHeld:
-    visit, rules = agent.visit, policy_of(workspace, agent.state)
+    visit, rules = agent.visit, rules_of(run, workspace, agent)
     again = visit.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = visit.turn + 1 if again else 1
@@ -147,14 +151,21 @@ def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | A
 
 def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
     agent = run.agents[input.agent]
-    rules = policy_of(workspace, agent.state)
+    rules = rules_of(run, workspace, agent)
     asked = meant(rules, input.reading)
     problem = _forbidden(rules, input.reading, asked)
     if input.denied and rules.on_denied == "pause":
         return _pause_denied(run, agent, input)
     if not problem:
         follow = transitions.follow(
-            run, workspace, agent, asked, time=input.time, directories=input.directories, files=input.files
+            run,
+            workspace,
+            agent,
+            asked,
+            time=input.time,
+            directories=input.directories,
+            files=input.files,
+            output=input.text if policy.keeps_output(rules) else None,
         )
         if not isinstance(follow, Refusal):
             spent = cost_of(input.spent, input.denied)
@@ -173,7 +184,8 @@ def _held(
     if not is_gated and not rules.evaluator:
         return None
     places = {name: place for name, place in input.directories.items() if isinstance(place, str)}
-    more = evaluators.held(workspace, workspace.workflow.states[agent.state], input)
+    more: dict[str, Any] = {"output": input.text} if policy.keeps_output(rules) else {}
+    more |= evaluators.held(workspace, workspace.workflow.states[agent.state], input)
     return TransitionHeld(
         agent=agent.id, asked=transitions.resolved(workspace, asked), places=places, gated=is_gated, **more
     )
@@ -183,7 +195,7 @@ def meant(rules: Policy, reading: Reading) -> tuple[Transition, ...]:
     """The transitions the output stands for: what it says, or what its policy implies; none when it is rejected."""
     silent = reading.refused is not None and reading.refused.kind == "none"
     if rules.force_implicit or silent:
-        implied = policy.implicit(rules)
+        implied = policy.said(rules, reading.line) or policy.implicit(rules)
         if implied:
             return (implied,)
     return reading.transitions
@@ -210,7 +222,7 @@ def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
 
 def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem: Refusal) -> list[Event]:
     spent = cost_of(input.spent, input.denied)
-    overspent = budget.spent(policy_of(workspace, agent.state), agent, input.spent.cost)
+    overspent = budget.spent(rules_of(run, workspace, agent), agent, input.spent.cost)
     if agent.pool != SCRIPTS and agent.visit.reminders < failures.REMINDERS and not overspent:
         refused = StepRefused(
             agent=agent.id,
@@ -235,7 +247,7 @@ def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem
 
 def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     agent = run.agents[input.agent]
-    rules = policy_of(workspace, agent.state)
+    rules = rules_of(run, workspace, agent)
     overspent = budget.spent(rules, agent, input.spent.cost)
     if input.kind == "cap" and not overspent and input.spent.cost:
         return [_continue(agent, input), *closing.opened(run, agent)]
@@ -343,8 +355,3 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
 def _over(run: Run) -> bool:
     """No agent is left to move."""
     return not run.final_status and run.begun is not None and len(run.agents) == run.statuses.get(FAILED, 0)
-
-
-def policy_of(workspace: Workspace, state: str) -> Policy:
-    """What `state` may do and needs."""
-    return workspace.workflow.states[state].policy

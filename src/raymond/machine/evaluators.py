@@ -27,6 +27,7 @@ from raymond.machine.events import (
     TransitionHeld,
 )
 from raymond.machine.inputs import Failure, Judged, Output
+from raymond.machine.rules import rules_of
 from raymond.machine.run import Run, judge_pool
 from raymond.machine.session import session_of
 from raymond.machine.workspace import Workspace
@@ -95,7 +96,7 @@ def begin(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
 def follow(run: Run, workspace: Workspace, input: Judged) -> list[Event]:
     """What follows from an evaluator that ended."""
     agent = run.agents[input.agent]
-    rules = workspace.workflow.states[agent.state].policy
+    rules = rules_of(run, workspace, agent)
     found = rules.evaluator or Evaluator(default=KEEP)
     verdict = None if input.problem else found.pick(input.said)
     opened = closing.opened(run, agent)
@@ -168,7 +169,7 @@ def _settle(
         ]
     chosen = evaluator.transition(choice)
     asked = pending.asked if chosen is None or _is_same(workspace, pending, chosen) else (chosen,)
-    rules = workspace.workflow.states[agent.state].policy
+    rules = rules_of(run, workspace, agent)
     then = policy.permit(rules, asked) or _next(run, workspace, agent, rules, asked, time, input)
     if isinstance(then, Refusal):
         why = f"what the evaluator chose is not possible: {then.reason}"
@@ -204,7 +205,10 @@ def _next(
         return _released(run, workspace, agent, asked, time)
     files = input.files if input else ()
     directories = input.directories if input else {}
-    then = transitions.follow(run, workspace, agent, asked, time=time, directories=directories, files=files)
+    output = pending.output if policy.keeps_output(rules) else None
+    then = transitions.follow(
+        run, workspace, agent, asked, time=time, directories=directories, files=files, output=output
+    )
     if isinstance(then, Refusal) or pending.passed or not policy.is_gated(rules, asked):
         return then
     places = {name: place for name, place in directories.items() if isinstance(place, str)}
@@ -216,7 +220,10 @@ def _released(
 ) -> list[Event] | Refusal:
     """What the agent had asked for; what had permitted it may have changed since."""
     pending = _pending(agent)
-    return transitions.follow(run, workspace, agent, asked, time=time, directories=pending.places, files=pending.files)
+    output = pending.output if policy.keeps_output(rules_of(run, workspace, agent)) else None
+    return transitions.follow(
+        run, workspace, agent, asked, time=time, directories=pending.places, files=pending.files, output=output
+    )
 
 
 def _can_ask_again(found: Evaluator, rules: Policy, agent: Agent, input: Judged) -> bool:

@@ -243,9 +243,9 @@ def _agent_moved(run: Run, event: AgentMoved) -> None:
     if event.fresh:
         agent.conversation = None
     agent.cwd = event.cwd or agent.cwd
-    came_from = agent.state
+    came_from, checked = agent.state, agent.visit.checked
     visit = _enter(run, agent, event.state, event.input)
-    visit.cause, visit.gate = event.error, event.gate
+    visit.cause, visit.gate, visit.gate_result = event.error, event.gate, checked
     visit.detour = (came_from, event.instead_of) if event.instead_of else None
     sleep_or_go(run, agent, event.wake_at)
     drop_timers(run)

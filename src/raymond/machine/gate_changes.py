@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from raymond.machine.agent import READY, Agent, Pending, Review, Sealed
+from raymond.machine.agent import READY, Agent, GateResult, Pending, Review, Sealed
 from raymond.machine.run import Run, drop_timers, set_status
 from raymond.machine.step_changes import ended
 from raymond.machine.step_events import (
@@ -54,6 +54,7 @@ def checked(run: Run, event: GateEnded) -> None:
     visit.deaths = 0
     if event.verdict == COULD_NOT_START:
         return  # it is checked again when somebody has mended the gate
+    visit.checked = _result(event)
     if event.verdict == PASSED and visit.seal:
         run.seals.pop(visit.seal.cwd, None)
     if event.verdict == PASSED and visit.pending and visit.pending.evaluated:
@@ -77,6 +78,25 @@ def checked(run: Run, event: GateEnded) -> None:
     if event.told:
         visit.gate_tries += 1
         set_status(run, agent, READY)
+
+
+def _result(event: GateEnded) -> GateResult:
+    return GateResult(
+        event.verdict,
+        event.step,
+        event.command,
+        event.exit_code,
+        event.seconds,
+        event.reason,
+        event.flaky,
+        event.as_before,
+        tuple(event.changes),
+        tuple(event.wrote),
+        event.digest,
+        event.review,
+        event.tree,
+        event.commit,
+    )
 
 
 def evaluated(run: Run, event: EvaluatorEnded) -> None:

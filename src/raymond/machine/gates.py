@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from raymond.language import policy
 from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
 from raymond.machine import budget, transitions
@@ -9,6 +10,7 @@ from raymond.machine.agent import SCRIPTS, Agent
 from raymond.machine.events import AgentMoved, AgentPaused, Event, GateEnded, ReviewEnded, StepStarted
 from raymond.machine.failures import brief
 from raymond.machine.inputs import Checked
+from raymond.machine.rules import rules_of
 from raymond.machine.run import Run, pool_of
 from raymond.machine.step_events import COULD_NOT_START, GREEN, PASSED, TO_REVIEW
 from raymond.machine.transitions import Landing
@@ -32,7 +34,7 @@ def begin(run: Run, agent: Agent) -> StepStarted:
 def follow(run: Run, workspace: Workspace, input: Checked) -> list[Event]:
     """What follows from a gate that ended."""
     agent = run.agents[input.agent]
-    rules = workspace.workflow.states[agent.state].policy
+    rules = rules_of(run, workspace, agent)
     if input.verdict == PASSED:
         return [_ended(agent, input), *_released(run, workspace, agent, input.time)]
     if input.verdict == COULD_NOT_START:
@@ -95,7 +97,10 @@ def _released(run: Run, workspace: Workspace, agent: Agent, time: float) -> list
     assert pending is not None, f"{agent.id} has no gate"
     if pending.evaluated:
         return []  # its evaluator comes next
-    found = transitions.follow(run, workspace, agent, pending.asked, time=time, directories=pending.places)
+    output = pending.output if policy.keeps_output(rules_of(run, workspace, agent)) else None
+    found = transitions.follow(
+        run, workspace, agent, pending.asked, time=time, directories=pending.places, output=output
+    )
     return transitions.fail(run, workspace, agent, "gate", found.reason) if isinstance(found, Refusal) else found
 
 
@@ -148,5 +153,5 @@ def decided(run: Run, workspace: Workspace, agent: Agent, request: str, *, accep
     ended = ReviewEnded(agent=agent.id, accepted=accepted, digest=review.digest, reason=brief(request))
     if accepted or pool_of(run, agent.state) != SCRIPTS:
         return [ended]
-    rules = workspace.workflow.states[agent.state].policy
+    rules = rules_of(run, workspace, agent)
     return [ended, *_fail(run, workspace, agent, rules, f"a person rejected the change: {request}".rstrip(": "), "")]

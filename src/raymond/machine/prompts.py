@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 
 from raymond.language import judges, policy, reading, template
 from raymond.language.allowed_transitions import show
@@ -70,11 +71,11 @@ def _reminder(workflow: Workflow, state: State, visit: Visit) -> str:
     return remind(workflow, state, visit.reminder)
 
 
-def render(run: Run, workspace: Workspace, agent: Agent, text: str) -> str:
-    """`text` with the names bound in this visit replaced."""
+def render(run: Run, workspace: Workspace, agent: Agent, text: str, more: Mapping[str, str] = {}) -> str:
+    """`text` with the names bound in this visit replaced, and with `more` of them."""
     if "{{" not in text:
         return text
-    return template.render(text, variables.values(run, workspace, agent), workspace.workflow.lib)
+    return template.render(text, {**variables.values(run, workspace, agent), **more}, workspace.workflow.lib)
 
 
 def judge(run: Run, workspace: Workspace, agent: Agent) -> str:

@@ -64,9 +64,10 @@ def follow(
     time: float,
     directories: Mapping[str, str | Refusal],
     files: tuple[AskedFile, ...] | Refusal = (),
+    output: str | None = None,
 ) -> list[Event] | Refusal:
-    """The events of a permitted transition, or why it is not possible."""
-    asked = [_rendered(run, workspace, agent, one) for one in asked]
+    """The events of a permitted transition, or why it is not possible; `output` is what `{{output}}` stands for."""
+    asked = [_rendered(run, workspace, agent, one, output) for one in asked]
     forks = [one for one in asked if isinstance(one, Fork)]
     if misnamed := _misnamed(workspace, asked):
         return misnamed
@@ -405,10 +406,11 @@ def _name(workspace: Workspace, target: str) -> str:
     return state
 
 
-def _rendered(run: Run, workspace: Workspace, agent: Agent, asked: Transition) -> Transition:
+def _rendered(run: Run, workspace: Workspace, agent: Agent, asked: Transition, output: str | None) -> Transition:
     if isinstance(asked, (Ask, Result)) or not asked.input:
         return asked
-    text = prompts.render(run, workspace, agent, asked.input)
+    more = {} if output is None else {"output": output}
+    text = prompts.render(run, workspace, agent, asked.input, more)
     return asked if text == asked.input else replace(asked, input=text)
 
 

@@ -35,6 +35,8 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
         bound["error"] = visit.cause
     if visit.gate:
         bound["gate"] = visit.gate
+    if visit.gate_result:
+        bound["gate_result"] = msgspec.json.encode(visit.gate_result).decode()
     state = workspace.workflow.states.get(agent.state)
     if state and state.policy.allowed_transitions:
         bound["transitions"] = policy.instructions(state.policy)

@@ -9,6 +9,7 @@ from raymond.language.evaluator import Evaluator
 from raymond.language.policy import Policy
 from raymond.machine import failures, gates, variables
 from raymond.machine.agent import SCRIPTS, Agent, backend_of
+from raymond.machine.rules import rules_of
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
 
@@ -102,7 +103,7 @@ def job_of(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob | TurnJob 
 
 def _script_job(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob:
     start, workflow = run.start, workspace.workflow
-    policy = workflow.states[agent.state].policy
+    policy = rules_of(run, workspace, agent)
     return ScriptJob(
         agent=agent.id,
         state=agent.state,
@@ -122,7 +123,7 @@ def _script_job(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob:
 
 
 def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
-    start, policy, visit = run.start, workspace.workflow.states[agent.state].policy, agent.visit
+    start, policy, visit = run.start, rules_of(run, workspace, agent), agent.visit
     cwd = agent.cwd or start.cwd
     return GateJob(
         does="seal" if visit.phase == "seal" else "gate",
@@ -190,7 +191,7 @@ def _turn_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob:
     from raymond.steps.spool import turn_of  # a run of scripts starts without what turns need
 
     start = run.start
-    policy = workspace.workflow.states[agent.state].policy
+    policy = rules_of(run, workspace, agent)
     return TurnJob(
         agent=agent.id,
         state=agent.state,

@@ -47,6 +47,7 @@ _BUILT_IN = {
         "results",
         "error",
         "gate",
+        "gate_result",
         "run_input",
         "transitions",
         "workflow_id",

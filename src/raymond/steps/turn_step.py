@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from raymond import pasted
 from raymond.backends import Observation, Reply, Trouble
 from raymond.language.evaluator import Evaluator, first_line
+from raymond.language.policy import Policy, keeps_output, with_line
 from raymond.machine import evaluators
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Judged, Output, Spending
@@ -142,7 +143,7 @@ class TurnStep(Step):
             self.host.soonest = 0.0
             return
         self._concluding = None
-        reading = answer.reading
+        reading = with_line(self.job.policy, answer.reading, answer.text)
         self._talk.end(answer.text)
         self._record.add("said", answer.text)
         offset = self._record.end(cost=ending.spent.cost)
@@ -161,7 +162,7 @@ class TurnStep(Step):
             denied=tuple(self._denied),
             directories=directories(self.job, asked),
             files=shown_files(self.job, asked),
-            text=answer.text[-evaluators.LONGEST :] if self.job.policy.evaluator else "",
+            text=answer.text[-evaluators.LONGEST :] if _is_kept(self.job.policy) else "",
         )
         self.host.report(self, output)
 
@@ -208,6 +209,11 @@ class TurnStep(Step):
         offset = self._record.end(interrupted=True)
         cut = Interruption(time=self.host.clock(), agent=self.agent, spent=_at(spent, offset), by_death=by_death)
         self.host.report(self, cut)
+
+
+def _is_kept(policy: Policy) -> bool:
+    """Whether somebody needs the final message."""
+    return policy.evaluator is not None or keeps_output(policy)
 
 
 def _at(spent: Spending, offset: int) -> Spending:

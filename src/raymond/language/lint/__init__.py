@@ -40,7 +40,7 @@ def check(workflow: Workflow, given: Collection[str] = ()) -> list[Diagnostic]:
             else:
                 found.append(one)
         found += _secrets(state) if suspicious else ()
-        found += _gate(workflow, state, is_counted=state.name in counted) if state.policy.gate else _no_gate(state)
+        found += _gate(workflow, state, is_counted=state.name in counted) if state.policy.has_gate else _no_gate(state)
         if state.name in judges.of(workflow) and state.name not in sources and state.name != workflow.entry:
             found += _judge(workflow, state, given)
         elif state.name in counted and extension(state.name) in workflow.runnable:
@@ -63,6 +63,10 @@ def _prompt(workflow: Workflow, state: State, given: Collection[str]) -> Iterato
     yield from spelling.check(workflow, state)
     if "{{" in state.body:
         yield from variables.check(workflow, state, given)
+    if any("gate" in one.policy.late for one in workflow.states.values()):
+        from raymond.language.lint import gates
+
+        yield from gates.chooses(workflow, state)
 
 
 def _judge(workflow: Workflow, state: State, given: Collection[str]) -> Iterator[Diagnostic]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from raymond.errors import Diagnostic
 from raymond.language import frontmatter, gate_rules, judges, reach, reading, template
 from raymond.language.allowed_transitions import FIELDS, GATED, Allowed, Entries
+from raymond.language.frontmatter import Mark
 from raymond.language.policy_keys import GATE_KEYS
 from raymond.language.reach import Names
 from raymond.language.workflow import State, Workflow, mark_of
@@ -55,6 +56,30 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     yield from _bypasses(workflow, state)
     if state.kind == "prompt" and state.name not in judges.of(workflow):
         yield from _ways_past(workflow, state)
+
+
+def chooses(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
+    """A prompt that may fork a state whose gate is a variable: the agent would choose its own check."""
+    late = {name: one.policy.late["gate"] for name, one in workflow.states.items() if "gate" in one.policy.late}
+    if not late:
+        return
+    entries = Entries(state.policy.allowed_transitions)
+    for at, entry in enumerate(state.policy.allowed_transitions):
+        if entry.tag == "fork":
+            targets = _targets(workflow, entries, entry)
+            free = [one for one in targets if one in late and late[one] not in entry.fields]
+            mark = mark_of(workflow, state, ("allowed_transitions", at))
+            yield from (_choosing(mark, one, late[one]) for one in free[:1])
+    if not state.policy.allowed_transitions:
+        leads = reach.of_state(state, workflow.lib, Names(workflow.states))
+        forked = sorted(late.keys() & leads.named)
+        yield from (_choosing(mark_of(workflow, state, ()), one, late[one]) for one in forked[:1])
+
+
+def _choosing(mark: Mark, name: str, variable: str) -> Diagnostic:
+    message = f"an agent that forks {name} chooses its check: it is the variable `{variable}`"
+    hint = f"let a script fork it, or give `{variable}` in an entry of allowed_transitions"
+    return frontmatter.diagnose(mark, "gate-bypass", message, hint)
 
 
 def _bypasses(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
@@ -124,7 +149,7 @@ def _unchecked_end(workflow: Workflow, states: list[str]) -> str:
     names, ahead, seen = Names(workflow.states), list(states), set(states)
     while ahead:
         state = workflow.states[ahead.pop(0)]
-        if state.policy.gate:
+        if state.policy.has_gate:
             continue
         if _can_end(workflow, state):
             return state.name
