@@ -1,0 +1,1 @@
+"""Loops that work through a queue of items, each in a fresh session."""

@@ -1,0 +1,58 @@
+"""One item of a queue, as a value."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["command", "none", "blocked", "task-loop"]
+OnFail: TypeAlias = Literal["retry", "create-fix-task", "skip", "pause"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How an item is checked."""
+
+    kind: Kind = "none"
+    command: str = ""
+    reason: str = ""
+    """Why it is blocked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What the indented lines under an item set."""
+
+    timeout: float | None = None
+    """Seconds."""
+    retries: int | None = None
+    on_fail: OnFail | None = None
+    tasks: tuple[str, ...] = ()
+    seal: tuple[str, ...] = ()
+    unseal: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something to be done, and where it is written: `raw` is `text[start:end]`."""
+
+    title: str
+    verification: Verification
+    priority: int
+    """1 comes first."""
+    metadata: Metadata
+    details: str
+    """The text under the title, for the agent."""
+    raw: str
+    start: int
+    end: int
+    ticked: bool = False
+    proposed: bool = False
+    """An agent added it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Something in a queue that may not mean what its author thinks."""
+
+    message: str
+    line: int
+    """Counted from 1."""

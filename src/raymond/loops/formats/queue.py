@@ -1,0 +1,302 @@
+"""The queue of a session log: the items under `## Next Steps`."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from raymond.loops.formats import item_head, item_metadata, sections
+from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.formats.sections import Line, Section
+
+TITLE = "Next Steps"
+NOTHING = "_None._"
+_NOTHINGS = ("", "none", "nothing", "n/a")
+_SHORT = 16
+"""Characters within which that is said."""
+_BULLET = re.compile(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)", re.MULTILINE)
+_TAB = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The items of a text in their order, and what is odd about them."""
+
+    items: tuple[Item, ...]
+    doubts: tuple[Doubt, ...]
+    section: tuple[int, int] | None
+    """Where the body of the section is, or None when there is none."""
+
+
+class _Block:
+    """The lines of one item."""
+
+    __slots__ = ("bullet", "first", "indent", "number", "rest", "skipped", "stop")
+
+    def __init__(self, number: int, line: Line, bullet: re.Match[str]) -> None:
+        self.number = number
+        self.first = line
+        self.bullet = bullet
+        self.indent = _columns(bullet[1])
+        self.rest: list[tuple[int, Line]] = []
+        self.skipped: list[tuple[int, Line]] = []
+        """Empty lines, which belong to the item if more of it follows."""
+        self.stop = line.stop
+
+    def take(self, number: int, line: Line) -> None:
+        self.rest += self.skipped
+        self.skipped = []
+        self.rest.append((number, line))
+        self.stop = line.stop
+
+    def holds(self, line: Line) -> bool:
+        """Whether a line that begins no item is part of this one.
+
+        Text that is not indented is, as long as no empty line comes before it: an author broke a long line.
+        """
+        if line.kind == "heading":
+            return False
+        if _columns(line.text[: len(line.text) - len(line.text.lstrip(" \t"))]) > self.indent:
+            return True
+        return not (self.skipped or line.text.startswith("<!--") or _is_break(line.text))
+
+
+class _Splitter:
+    """Goes through the lines of a section once, and finds the items in it."""
+
+    def __init__(self, text: str, section: Section) -> None:
+        self.text = text
+        self.section = section
+        self.number = text.count("\n", 0, section.body)
+        self.block: _Block | None = None
+        self.comment = 0
+        """The line of a comment that is still open."""
+        self.fence = 0
+        self.stray = 0
+        """The first line with text that belongs to no item."""
+
+    def blocks(self) -> Iterator[_Block]:
+        """Each item, as soon as the next one begins."""
+        for line in sections.lines(self.text, self.section.body, self.section.end):
+            self.number += 1
+            before = self.block
+            self._line(line)
+            if before and before is not self.block:
+                yield before
+        if self.block:
+            yield self.block
+
+    def _line(self, line: Line) -> None:
+        if line.kind == "fence":
+            self.fence = self.number
+        if line.kind == "fenced":
+            self._inside(line)
+        elif self.comment:
+            self.comment = 0 if "-->" in line.text else self.comment
+        elif not line.text or line.text.isspace():
+            if self.block:
+                self.block.skipped.append((self.number, line))
+        elif (bullet := self._bullet(line)) is not None:
+            self.block = _Block(self.number, line, bullet)
+        elif self.block and self.block.holds(line):
+            self.block.take(self.number, line)
+        else:
+            self._outside(line)
+
+    def _bullet(self, line: Line) -> re.Match[str] | None:
+        """The bullet of an item; one that is indented deeper than the item before it belongs to that."""
+        bullet = None if line.kind else _BULLET.match(line.text)
+        if not bullet or (self.block and bullet[1] and _columns(bullet[1]) > self.block.indent):
+            return None
+        return None if _is_break(line.text) else bullet
+
+    def _inside(self, line: Line) -> None:
+        if self.block:
+            self.block.take(self.number, line)
+
+    def _outside(self, line: Line) -> None:
+        self.block = None
+        if line.text.startswith("<!--") and not line.kind:
+            self.comment = 0 if "-->" in line.text else self.number
+        elif line.kind != "heading" and not is_nothing(line.text):
+            self.stray = self.stray or self.number
+
+
+def read(text: str) -> Queue:
+    """The queue of a session log. Never raises: a text without the section has an empty queue."""
+    section = sections.find(text, TITLE)
+    if section is None:
+        return Queue((), (), None)
+    span = (section.body, section.end)
+    if is_nothing(text[section.body : section.end]):
+        return Queue((), (), span)
+    doubts: list[Doubt] = []
+    splitter = _Splitter(text, section)
+    items = [item for block in splitter.blocks() if (item := _item(text, block, doubts))]
+    doubts += _left_open(text, splitter)
+    if splitter.stray and not items:
+        doubts.append(Doubt(f"there is text under `{TITLE}`, but no item begins with a number or `-`", splitter.stray))
+    return Queue(tuple(items), tuple(sorted(doubts, key=lambda doubt: doubt.line)), span)
+
+
+def _item(text: str, block: _Block, doubts: list[Doubt]) -> Item | None:
+    """The item of a block, or None when it has no title."""
+    head = item_head.read(block.first.text[block.bullet.end() :])
+    metadata, details = item_metadata.NOTHING, ""
+    found = head.doubts
+    if block.rest:
+        metadata, details, wrong = item_metadata.read(block.rest)
+        doubts += [Doubt(message, number) for number, message in wrong]
+    if not head.title:
+        found += ("an item without a title is left out",)
+    elif head.verification.kind == "task-loop" and not metadata.tasks:
+        found += ("`[VERIFY: task-loop]` names no tasks: add a line `- Tasks: 1.4.1`",)
+    if found:
+        doubts += [Doubt(message, block.number) for message in found]
+    if is_nothing(head.title):
+        return None
+    start, end = block.first.start, block.stop
+    return Item(
+        head.title,
+        head.verification,
+        head.priority,
+        metadata,
+        details,
+        text[start:end],
+        start,
+        end,
+        head.ticked,
+        head.proposed,
+    )
+
+
+def _left_open(text: str, splitter: _Splitter) -> list[Doubt]:
+    doubts = []
+    if splitter.fence and splitter.section.end == len(text) and sections.open_fence(text):
+        doubts.append(Doubt("this block of code is not closed, so what follows is part of it", splitter.fence))
+    if splitter.comment:
+        doubts.append(Doubt("this comment is not closed, so what follows is part of it", splitter.comment))
+    return doubts
+
+
+def ordered(items: Iterable[Item]) -> list[Item]:
+    """The items by priority; those with the same one stay in their order."""
+    return sorted(items, key=lambda item: item.priority)
+
+
+def runnable(items: Iterable[Item]) -> list[Item]:
+    """The items that can be worked on: not blocked, not done, and not only proposed."""
+    return [one for one in items if not (one.ticked or one.proposed or one.verification.kind == "blocked")]
+
+
+def key(item: Item) -> str:
+    """What makes two items the same: their title, whatever its case and blanks."""
+    return " ".join(item.title.split()).casefold()
+
+
+def is_nothing(text: str) -> bool:
+    """Whether a text says in a word that there is nothing: `None`, `- nothing`, `_None._`, `-`."""
+    bare = text.strip()
+    return len(bare) <= _SHORT and bare.strip("-*+_. \t").casefold() in _NOTHINGS
+
+
+# Changes: whatever is not named stays byte for byte
+
+
+def without(text: str, item: Item) -> str:
+    """`text` without an item that was read from it; a text in which it is somewhere else stays as it is."""
+    return text[: item.start] + text[item.end :] if text[item.start : item.end] == item.raw else text
+
+
+def added(text: str, *blocks: str) -> str:
+    """`text` with raw items at the end of its queue; a text without one gets the section at its end."""
+    ending = sections.newline(text)
+    new = "".join(_block(block, ending) for block in blocks)
+    section = sections.find(text, TITLE)
+    if section is None:
+        return f"{text}{sections.gap(text)}## {TITLE}{ending}{ending}{new}"
+    at, before = _end(text, section, ending)
+    return text[:at] + before + new + text[at:]
+
+
+def _end(text: str, section: Section, ending: str) -> tuple[int, str]:
+    """Where the last line with text in the section ends, and what has to stand before another item there."""
+    body = text[section.body : section.end]
+    filled = len(body.rstrip())
+    if not filled:
+        # One empty line stays between the heading and the item.
+        begun = "" if text[: section.body].endswith("\n") else ending
+        gap = body.startswith(ending)
+        return section.body + len(ending) * gap, begun if gap else begun + ending
+    at = text.find("\n", section.body + filled, section.end) + 1 or section.end
+    before = sections.closing(text[:at])
+    splitter = _Splitter(text, section)
+    for _ in splitter.blocks():
+        pass
+    return at, before + (f"-->{ending}" if splitter.comment else "")
+
+
+def marked(block: str, tag: str) -> str:
+    """A raw item with a tag such as `[BLOCKED: reason]` or `*proposed*` before its others."""
+    tag = item_head.tag(tag)
+    line, newline, rest = block.partition("\n")
+    bullet = _BULLET.match(line)
+    if not bullet:
+        return f"- {tag} {block.lstrip()}"
+    at = bullet.end() + item_head.box_end(line[bullet.end() :])
+    if line.startswith(tag, at):
+        return block
+    space = "" if line[:at].endswith((" ", "\t")) else " "
+    return f"{line[:at]}{space}{tag} {line[at:]}{newline}{rest}"
+
+
+def rewritten(text: str, blocks: Iterable[str]) -> str:
+    """`text` whose queue has these raw items instead of its own; other text between them stays."""
+    blocks = tuple(blocks)
+    queue = read(text)
+    ending = sections.newline(text)
+    if not queue.items or queue.section is None:
+        return _filled(text, queue.section, blocks)
+    first, last = queue.items[0], queue.items[-1]
+    between = [text[one.end : other.start] for one, other in zip(queue.items, queue.items[1:], strict=False)]
+    new = "".join(_block(block, ending) for block in blocks)
+    kept = "".join(gap for gap in between if gap.strip())
+    if not (new or kept or text[queue.section[0] : first.start].strip() or text[last.end : queue.section[1]].strip()):
+        new = NOTHING + ending
+    return text[: first.start] + new + kept + text[last.end :]
+
+
+def _filled(text: str, section: tuple[int, int] | None, blocks: tuple[str, ...]) -> str:
+    """`text`, whose queue is empty, with these items; a word that says that it is empty goes."""
+    if blocks and section and (word := text[slice(*section)].strip()) and is_nothing(word):
+        at = text.index(word, section[0])
+        stop = text.find("\n", at + len(word)) + 1 or len(text)
+        text = text[:at] + text[stop:]
+    return added(text, *blocks) if blocks else text
+
+
+def listed(blocks: Iterable[str]) -> str:
+    """Raw items one after the other, as they stand in a queue."""
+    return "".join(_block(block, "\n") for block in blocks)
+
+
+def _block(block: str, ending: str) -> str:
+    """A raw item as it can stand in any queue: not indented, its fence closed, its last line ended."""
+    block = sections.adapted(block, "\n").strip("\n").lstrip(" \t")
+    block = block if _BULLET.match(block) else f"- {block}"
+    block += sections.closing(block) if "```" in block or "~~~" in block else "\n"
+    return sections.adapted(block, ending)
+
+
+# Lines
+
+
+def _columns(blanks: str) -> int:
+    return len(blanks.expandtabs(_TAB)) if "\t" in blanks else len(blanks)
+
+
+def _is_break(line: str) -> bool:
+    """Whether a line is a rule across the page: `---` or `* * *`."""
+    if line[-1] not in "-*_ \t":
+        return False
+    bare = line.replace(" ", "").replace("\t", "")
+    return len(bare) > 2 and bare[0] in "-*_" and not bare.strip(bare[0])

@@ -1,0 +1,118 @@
+"""Headings, fences and lines of a markdown text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raymond.loops.formats import sections
+
+PIECES = (
+    "# a\n",
+    "## Next Steps\n",
+    "```\n",
+    "````\n",
+    "~~~\n",
+    "   ```x\n",
+    "    ```\n",
+    "text\n",
+    "\r\n",
+    "\r",
+    "\0",
+    "\ufeff",
+    " ",
+    "`",
+)
+TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+
+
+def titles(text: str) -> list[tuple[int, str]]:
+    return [(heading.level, heading.title) for heading in sections.outline(text)[0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("# a\n## b", [(1, "a"), (2, "b")], id="the last line may have no ending"),
+        pytest.param("   ### a\n    # b\n", [(3, "a")], id="three spaces may come before it, not four"),
+        pytest.param("#a\n####### b\n#\n", [(1, "")], id="a space comes after one to six signs"),
+        pytest.param("## a ##\n## b#\n", [(2, "a"), (2, "b#")], id="signs at its end are not part of it"),
+        pytest.param("# a\r\n#\r\n", [(1, "a"), (1, "")], id="lines may end with CRLF"),
+        pytest.param("x\r# a\n", [], id="a lone CR ends no line"),
+        pytest.param("\ufeff# a\n", [(1, "a")], id="a byte order mark may come before it"),
+        pytest.param("\0# a\n", [], id="a NUL may not"),
+        pytest.param("```\n# a\n```\n# b\n", [(1, "b")], id="code has no headings"),
+        pytest.param("~~~ x`\n# a\n```\n# b\n~~~~\n# c\n", [(1, "c")], id="only the same sign closes a fence"),
+        pytest.param("````\n```\n# a\n````  \r\n# b\n", [(1, "b")], id="a shorter run closes no fence"),
+        pytest.param("```\n``` x\n# a\n", [], id="a run with text after it closes no fence"),
+        pytest.param("```x`\n# a\n", [(1, "a")], id="backticks in a line of backticks are inline code"),
+        pytest.param("    ```\n# a\n", [(1, "a")], id="four spaces make no fence"),
+    ],
+)
+def test_headings_are_found_outside_of_code(text: str, expected: list[tuple[int, str]]) -> None:
+    assert titles(text) == expected
+
+
+def body(text: str, title: str) -> str | None:
+    found = sections.find(text, title)
+    return text[found.body : found.end] if found else None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("## next steps\na\n", "a\n", id="case does not count"),
+        pytest.param("#### Next  Steps:\na\n", "a\n", id="nor do the level, double spaces and a colon"),
+        pytest.param("## **Next Steps**\na\n", "a\n", id="nor does emphasis"),
+        pytest.param("## Next Steps\na\n### b\nc\n## d\n", "a\n### b\nc\n", id="it ends at a heading of its level"),
+        pytest.param("### Next Steps\na\n# b\n", "a\n", id="or of a higher one"),
+        pytest.param("## Next Steps\na\n## Next Steps\nb\n", "a\n", id="the first one wins"),
+        pytest.param("## Next Steps", "", id="it may be empty"),
+        pytest.param("```\n## Next Steps\n", None, id="in code it is not one"),
+        pytest.param("## Next Steps now\n", None, id="the whole title counts"),
+    ],
+)
+def test_a_section_is_found_by_its_title(text: str, expected: str | None) -> None:
+    assert body(text, "Next Steps") == expected
+
+
+@given(TEXTS)
+def test_lines_hold_every_character(text: str) -> None:
+    lines = list(sections.lines(text))
+    assert "".join(text[line.start : line.stop] for line in lines) == text
+    assert [line.text for line in lines] == [line.rstrip("\r") for line in text.removesuffix("\n").split("\n") if text]
+
+
+def test_lines_say_what_they_are() -> None:
+    text = "# a\nb\n```\n# c\n```\nd"
+    assert [line.kind for line in sections.lines(text)] == ["heading", "", "fence", "fenced", "fenced", ""]
+    assert [line.text for line in sections.lines(text, 4, 10)] == ["b", "```"]
+
+
+@given(TEXTS, TEXTS)
+def test_fenced_text_stays_inside_of_its_fence(text: str, after: str) -> None:
+    fenced = sections.fence(text)
+    assert text in fenced
+    assert titles(fenced) == []
+    assert sections.open_fence(fenced) == ""
+    assert titles(fenced + "# a\n" + after)[:1] == [(1, "a")]
+
+
+@given(TEXTS)
+def test_whatever_a_text_leaves_open_can_be_closed(text: str) -> None:
+    assert sections.open_fence(text + sections.closing(text)) == ""
+    assert titles(text + sections.closing(text) + "# end\n")[-1] == (1, "end")
+
+
+def test_the_line_that_closes_a_fence_is_indented_like_the_one_that_opens_it() -> None:
+    assert sections.open_fence("a\n  ~~~~ x\nb") == "  ~~~~"
+    assert sections.closing("a\r\n```\r\nb") == "\r\n```\r\n"
+
+
+def test_the_first_line_says_how_lines_end() -> None:
+    assert [sections.newline(text) for text in ("a\r\nb\n", "a\nb\r\n", "a\r", "\n", "")] == [
+        "\r\n",
+        "\n",
+        "\n",
+        "\n",
+        "\n",
+    ]
