@@ -1,0 +1,86 @@
+"""Text of agents and programs, made fit to be part of a document that is read again.
+
+Whatever it says, it cannot begin a section, leave a fence or a comment open, or forge a mark of ours.
+"""
+
+import re
+from collections.abc import Collection
+
+from raymond.loops.formats import sections
+from raymond.text import safe, visible
+
+_FORGED = re.compile(r"<!--(?=\s*raymond\b)", re.IGNORECASE)
+_DEEPEST = 6
+
+
+def one_line(text: str) -> str:
+    """`text` in one line, its control characters written as escapes."""
+    return visible(" ".join(text.split()))
+
+
+def inline(text: str) -> str:
+    """`text` as a part of a line of ours."""
+    return one_line(text).replace("<!--", "&lt;!--").replace("-->", "--&gt;")
+
+
+def code(text: str) -> str:
+    """`text` as inline code, whatever backticks it has."""
+    text = unmarked(one_line(text))
+    run = "`"
+    while run in text:
+        run += "`"
+    space = " " if text[:1] in ("", "`") or text.endswith("`") else ""
+    return f"{run}{space}{text}{space}{run}"
+
+
+def unmarked(text: str) -> str:
+    """`text` without marks of ours: they count only when we wrote them."""
+    return _FORGED.sub("&lt;!--", text)
+
+
+def fenced(text: str) -> str:
+    """`text` as a block of code."""
+    return sections.fence(unmarked(safe(_unix(text))))
+
+
+def prose(text: str, level: int, reserved: Collection[str] = ()) -> str:
+    """Paragraphs of markdown, whose headings are at `level` or below.
+
+    A heading with a `reserved` title becomes plain text: the first one with a title counts, and it has to be ours.
+    """
+    text = safe(_unix(text.removeprefix(sections.BYTE_ORDER_MARK))).strip("\n")
+    text = _lowered(text, min(level, _DEEPEST), {sections.plain(title) for title in reserved})
+    return text + sections.closing(text)
+
+
+def _unix(text: str) -> str:
+    # A lone "\r" ends a line for whoever renders the text, and would hide a heading from us.
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _lowered(text: str, level: int, reserved: set[str]) -> str:
+    headings, _ = sections.outline(text)
+    parts: list[str] = []
+    at = 0
+    for heading in headings:
+        parts += [text[at : heading.marks], _prefix(heading, level, reserved)]
+        at = heading.marks
+    lowered = "".join([*parts, text[at:]])
+    return _uncommented(lowered) if "<!--" in lowered else lowered
+
+
+def _prefix(heading: sections.Heading, level: int, reserved: set[str]) -> str:
+    if sections.plain(heading.title) in reserved:
+        return "\\"
+    return "#" * max(0, level - heading.level)
+
+
+def _uncommented(text: str) -> str:
+    """`text` whose comments are shown: one that is never closed would hide what follows it. Code stays as it is."""
+    _, fences = sections.outline(text)
+    parts: list[str] = []
+    at = 0
+    for block in fences:
+        parts += [text[at : block.start].replace("<!--", "&lt;!--"), unmarked(text[block.start : block.stop])]
+        at = block.stop
+    return "".join([*parts, text[at:].replace("<!--", "&lt;!--")])

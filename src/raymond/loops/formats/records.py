@@ -1,0 +1,99 @@
+"""Records for people, docs/progress.md and docs/failures.md: entries that are added once each."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from raymond.loops.formats import foreign_text, sections
+
+PROGRESS = "# Progress"
+FAILURES = "## Failure Log"
+_LEVEL = 4
+"""Headings inside of an entry are below its own."""
+_SHOWN = 40
+"""Lines of output that an entry has at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A session that ended."""
+
+    when: datetime
+    session: int
+    sessions: int
+    """How many there may be; 0 for no limit."""
+    done: str
+    """What was done: paragraphs of markdown."""
+    command: str
+    """Empty when nothing was verified."""
+    result: str
+    log: str
+    """The session log, as a path from the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An attempt whose verification failed."""
+
+    iteration: int
+    when: datetime
+    task: str
+    command: str
+    output: str
+    action: str
+    state: str
+
+
+def mark(name: str) -> str:
+    """The line by which an entry is found again."""
+    name = " ".join(name.split()).replace(">", "&gt;")
+    return f"<!-- raymond {name} -->"
+
+
+def holds(text: str, name: str) -> bool:
+    """Whether `text` has the mark on a line of its own, outside of code."""
+    wanted = mark(name)
+    if wanted not in text:
+        return False
+    return any(not line.kind and line.text.rstrip() == wanted for line in sections.lines(text))
+
+
+def add(text: str, name: str, entry: str, heading: str) -> str:
+    """`text` with the entry and its mark at its end, unless it has them; before it the heading, if `text` lacks it."""
+    if holds(text, name):
+        return text
+    ending = sections.newline(text)
+    new = f"{mark(name)}\n{entry.strip()}"
+    if sections.find(text, heading.lstrip("# ")) is None:
+        new = f"{heading}\n\n{new}"
+    new += sections.closing(new)
+    return text + sections.gap(text) + sections.adapted(new, ending)
+
+
+def progress(entry: Progress) -> str:
+    """The text of an entry of docs/progress.md."""
+    count = f"{entry.session}/{entry.sessions}" if entry.sessions else f"{entry.session}"
+    done = foreign_text.prose(entry.done, _LEVEL).strip() or "_Nothing was told._"
+    result = foreign_text.inline(entry.result)
+    checked = f"{foreign_text.code(entry.command)}: {result}" if entry.command else result
+    log = foreign_text.inline(entry.log)
+    return (
+        f"### {entry.when:%Y-%m-%d %H:%M} (Continuous Session {count})\n\n"
+        f"{done}\n\n"
+        f"**Verification:** {checked}\n"
+        f"**Session log:** [{log.rpartition('/')[2]}]({log})\n"
+    )
+
+
+def failure(entry: Failure) -> str:
+    """The text of an entry of docs/failures.md."""
+    output = "\n".join(entry.output.rstrip().splitlines()[-_SHOWN:])
+    when = entry.when.astimezone(UTC)
+    return (
+        f"### Iteration {entry.iteration} - {when:%Y-%m-%dT%H:%M:%SZ}\n\n"
+        f"**Task:** {foreign_text.inline(entry.task)}\n"
+        f"**Verification:** {foreign_text.inline(entry.command)}\n"
+        f"**Result:** FAILED\n\n"
+        f"**Error Output:**\n{foreign_text.fenced(output)}\n"
+        f"**Action Taken:** {foreign_text.inline(entry.action)}\n"
+        f"**State:** {foreign_text.inline(entry.state)}\n"
+    )

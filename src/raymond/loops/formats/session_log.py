@@ -1,0 +1,98 @@
+"""Session logs: docs/session_logs/YYYYMMDD_HHMM_session.md."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from raymond.loops.formats import foreign_text, queue, sections
+
+HEADINGS = (
+    "Session Goals",
+    "Related Specs",
+    "Summary",
+    "Implementation Details",
+    "Key Decisions",
+    "Challenges & Solutions",
+    "Code Areas Touched",
+    "Spec Updates Needed",
+    queue.TITLE,
+    "Learnings",
+)
+PROPOSED = "*proposed*"
+_KNOWN = {sections.plain(heading): heading for heading in HEADINGS}
+_LEVEL = 3
+"""Headings inside of a section are below its own."""
+_NAME = re.compile(
+    r"([0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])_(?:[01][0-9]|2[0-3])[0-5][0-9])_session"
+    r"(?:_([2-9]|[1-9][0-9]{1,8}))?\.md"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLog:
+    """What a session log says."""
+
+    title: str
+    told: Mapping[str, str] = field(default_factory=dict)
+    """The text of each section, by its heading; what is not in `HEADINGS` is not written."""
+    next_steps: tuple[str, ...] = ()
+    """The raw items of the queue that remains."""
+
+
+def name(when: datetime, taken: Collection[str]) -> str:
+    """The name of a new log, which none of `taken` has."""
+    stem = f"{when:%Y%m%d_%H%M}_session"
+    number = 1
+    chosen = f"{stem}.md"
+    while chosen in taken:
+        number += 1
+        chosen = f"{stem}_{number}.md"
+    return chosen
+
+
+def newest(names: Iterable[str]) -> str | None:
+    """The log that was begun last; names of another form are ignored."""
+    found = [match for name in names if (match := _NAME.fullmatch(name))]
+    return max(found, key=lambda match: (match[1], int(match[2] or 1)))[0] if found else None
+
+
+def compose(log: SessionLog) -> str:
+    """The text of a log. What agents told cannot bring a second section with one of its headings."""
+    parts = [f"# Session: {foreign_text.inline(log.title)}\n"]
+    for heading in HEADINGS:
+        if heading == queue.TITLE:
+            body = queue.listed(log.next_steps)
+        else:
+            body = foreign_text.prose(log.told.get(heading, ""), _LEVEL, HEADINGS).strip("\n")
+        parts.append(f"## {heading}\n\n{body.rstrip() or queue.NOTHING}\n")
+    return "\n".join(parts)
+
+
+def told(reply: str) -> dict[str, str]:
+    """The sections that an agent wrote in its last message; what is under no heading of ours is part of the summary."""
+    reply = sections.adapted(reply, "\n")
+    found: dict[str, list[str]] = {}
+    heading, level, at = "Summary", 7, 0
+    for one in sections.outline(reply)[0]:
+        known = _KNOWN.get(sections.plain(one.title))
+        # A heading of another name ends a section only if it is not below it.
+        if known is None and one.level > level:
+            continue
+        found.setdefault(heading, []).append(reply[at : one.start])
+        heading, level, at = known or "Summary", one.level if known else 7, one.stop if known else one.start
+    found.setdefault(heading, []).append(reply[at:])
+    joined = {heading: "\n\n".join(filter(None, (_body(part) for part in parts))) for heading, parts in found.items()}
+    return {heading: joined[heading] for heading in HEADINGS if joined.get(heading)}
+
+
+def _body(part: str) -> str:
+    part = part.removeprefix(sections.BYTE_ORDER_MARK).strip("\n").rstrip()
+    return "" if queue.is_nothing(part) else part
+
+
+def proposals(text: str) -> tuple[str, ...]:
+    """The items that an agent told under Next Steps, as raw items that are marked as proposed."""
+    text = foreign_text.prose(text, _LEVEL, (queue.TITLE,))
+    items = queue.read(f"## {queue.TITLE}\n{text}").items
+    return tuple(one.raw if one.proposed else queue.marked(one.raw, PROPOSED) for one in items if not one.ticked)
