@@ -32,12 +32,13 @@ def read(lines: Iterable[tuple[int, Line]]) -> tuple[Metadata, str, list[tuple[i
     for number, line in lines:
         was_fence = fence
         fence = "" if line.kind else _inner_fence(line.text, fence)
-        found = None if line.kind or fence or was_fence else _LINE.match(line.text)
+        is_code = line.kind or fence or was_fence
+        found = None if is_code or ":" not in line.text else _LINE.match(line.text)
         if not found:
             details.append(line.text)
         elif doubt := _take(values, found[1].lower(), found[2].strip().removeprefix("**").strip()):
             doubts.append((number, doubt))
-    return (Metadata(**values) if values else NOTHING), _dedented(details), doubts
+    return (Metadata(**values) if values else NOTHING), _dedented(details) if details else "", doubts
 
 
 def _inner_fence(text: str, fence: str) -> str:

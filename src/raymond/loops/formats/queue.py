@@ -55,6 +55,8 @@ class _Block:
         """
         if line.kind == "heading":
             return False
+        if not self.indent and line.text[0] in " \t":
+            return True
         if _columns(line.text[: len(line.text) - len(line.text.lstrip(" \t"))]) > self.indent:
             return True
         return not (self.skipped or line.text.startswith("<!--") or _is_break(line.text))
@@ -104,6 +106,8 @@ class _Splitter:
 
     def _bullet(self, line: Line) -> re.Match[str] | None:
         """The bullet of an item; one that is indented deeper than the item before it belongs to that."""
+        if self.block and not self.block.indent and line.text[0] in " \t":
+            return None
         bullet = None if line.kind else _BULLET.match(line.text)
         if not bullet or (self.block and bullet[1] and _columns(bullet[1]) > self.block.indent):
             return None
