@@ -78,7 +78,12 @@ def seal_path(folder: str, step: int) -> str:
 
 def git_of(given: Assignment, top: str) -> PrivateGit:
     """The run's own git directory for a tree."""
-    return PrivateGit(os.path.join(given.folder, f"{_GIT}-{_short(top)}"), top)
+    return git_at(given.folder, top)
+
+
+def git_at(folder: str, top: str) -> PrivateGit:
+    """The git directory for a tree among the seals of a run."""
+    return PrivateGit(os.path.join(folder, f"{_GIT}-{_short(top)}"), top)
 
 
 def _former(given: Assignment, top: str) -> Seal | None:

@@ -1,0 +1,95 @@
+"""The documents of a loop: the files under docs that Raymond writes, and where they are."""
+
+import errno
+import os
+from dataclasses import dataclass
+
+from raymond.loops.formats import session_log
+from raymond.system import files
+
+STATES = {"continuous-session": ".continuous-session-state.json", "ralph": ".ralph-loop-state.json"}
+"""The state file of each loop."""
+LOGS, SUMMARIES = "session_logs", "summaries"
+PROGRESS, FAILURES, LEARNINGS = "progress.md", "failures.md", "critical-learnings.md"
+_ASIDE = ".raymond-new"
+"""The end of the name under which a document is written first."""
+_LARGEST = 16 << 20
+"""Bytes of a document that are read: more than a person ever wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The files of a loop."""
+
+    cwd: str
+    """The directory of the run."""
+    docs: str
+    """Relative to it."""
+    top: str
+    """The top level of the repository; `cwd` where there is none."""
+
+    @property
+    def folder(self) -> str:
+        """The folder of all of them."""
+        return os.path.join(self.cwd, self.docs)
+
+    @property
+    def inside(self) -> str:
+        """The same, relative to the top level of the repository."""
+        return os.path.relpath(os.path.realpath(self.folder), os.path.realpath(self.top))
+
+    def path(self, *names: str) -> str:
+        """A file of them."""
+        return os.path.join(self.folder, *names)
+
+    def shown(self, *names: str) -> str:
+        """The same as people are told it."""
+        return os.path.join(self.docs, *names)
+
+    def state(self, loop: str) -> str:
+        """The state file of a loop."""
+        return self.path(STATES[loop])
+
+    def logs(self) -> list[str]:
+        """The names of all session logs."""
+        try:
+            return os.listdir(self.path(LOGS))
+        except OSError:
+            return []
+
+    def newest(self) -> str:
+        """The name of the newest session log; empty when there is none."""
+        return session_log.newest(self.logs()) or ""
+
+    def owns(self, path: str) -> bool:
+        """Whether a path of the repository is one that Raymond writes."""
+        below = os.path.relpath(path, self.inside)
+        first = below.partition("/")[0]
+        return first in (LOGS, SUMMARIES) or below in (PROGRESS, FAILURES, LEARNINGS, *STATES.values())
+
+    def excluded(self) -> list[str]:
+        """Patterns of what git is not to see."""
+        return [*(f"/{os.path.join(self.inside, name)}*" for name in STATES.values()), f"*{_ASIDE}", "/.raymond/"]
+
+
+def read(path: str) -> str:
+    """The text of a document, every byte of it; empty when there is none."""
+    try:
+        return files.contents(path, _LARGEST).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # what a link leads to is no document of ours
+            return ""
+        raise
+
+
+def write(path: str, text: str) -> None:
+    """Write a document at once: whoever reads it sees the one before or this one."""
+    if read(path) == text and os.path.exists(path):
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    aside = f"{path}{_ASIDE}"
+    with open(aside, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)

@@ -1,0 +1,344 @@
+"""The repository that a loop works in, through git.
+
+Nothing here runs a hook or a monitor of the repository by the way: hooks run only where `hook` is called. Filters do
+run, because without them a file would not be committed as the project wants it.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from raymond.errors import Error
+from raymond.system import git
+
+PATIENCE = 600.0
+"""Seconds for one command: a first look at a large repository reads all of it."""
+SIGNING = 60.0
+"""Seconds to sign a commit: a prompt that nobody answers must not hold up a night."""
+_QUIET = ("--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+_KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH")
+_OPEN = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase or `git am`",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "BISECT_LOG": "a bisection",
+}
+_DEFAULTS = ("main", "master", "trunk")
+_LINK, _MODULE = "120000", "160000"
+
+
+class GitError(Error):
+    """Git did not do what was asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file that two trees do not have alike."""
+
+    path: str
+    status: str
+    """A, M, D or T, as git says it."""
+    old: str
+    """The object before; only zeros when there was none."""
+    new: str
+    old_mode: str
+    mode: str
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a submodule."""
+        return _MODULE in (self.old_mode, self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is now a file with content."""
+        return self.status != "D" and self.mode not in (_LINK, _MODULE)
+
+
+class Repository:
+    """A work tree and its git directory; `index` is a file of our own in which trees are made."""
+
+    def __init__(self, top: str, index: str) -> None:
+        self.top = top
+        self._index = index
+
+    # What there is
+
+    def head(self) -> str:
+        """The commit of HEAD; empty before the first one."""
+        return self._said("rev-parse", "-q", "--verify", "HEAD^{commit}")
+
+    def branch(self) -> str:
+        """The branch that is checked out; empty when HEAD is detached."""
+        return self._said("symbolic-ref", "-q", "--short", "HEAD")
+
+    def is_default(self, branch: str) -> bool:
+        """Whether `branch` is the one that everybody starts from."""
+        remote = self._said("symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD")
+        if remote:
+            return branch == remote.partition("/")[2]
+        return branch in (*_DEFAULTS, self._said("config", "--get", "init.defaultBranch"))
+
+    def under_way(self) -> str:
+        """What somebody has begun and not ended here: `a merge`; empty when nothing is."""
+        folder = git.directories(self.top)[0]
+        found = [words for name, words in _OPEN.items() if os.path.lexists(os.path.join(folder, name))]
+        return found[0] if found else ""
+
+    def identity(self) -> str:
+        """Who commits; empty when git does not know."""
+        return self._said("var", "GIT_COMMITTER_IDENT").rpartition(" ")[0].rpartition(" ")[0]
+
+    def dirt(self) -> list[str]:
+        """The paths that are not as HEAD has them, those that git does not know included."""
+        said = self._ask(
+            "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"
+        )
+        return [os.fsdecode(one[3:]) for one in said.split(b"\0") if one]
+
+    def remotes(self) -> dict[str, str]:
+        """Where the branches of remote repositories were when we last heard of them."""
+        said = self._ask("for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes").decode("utf-8", "replace")
+        return {name: commit for commit, _, name in (line.partition(" ") for line in said.splitlines())}
+
+    def descends(self, commit: str, base: str) -> bool:
+        """Whether `base` is in the history of `commit`."""
+        return commit == base or self._run("merge-base", "--is-ancestor", base, commit).returncode == 0
+
+    def commits(self, base: str, commit: str) -> list[str]:
+        """The commits since `base`, oldest first."""
+        since = f"{base}..{commit}" if base else commit
+        return self._said("rev-list", "--reverse", since).split()
+
+    def subject(self, commit: str) -> str:
+        """The first line of its message."""
+        return self._said("log", "-1", "--format=%s", commit)
+
+    def found(self, trailer: str, most: int = 200) -> str:
+        """The newest commit with exactly this line in its message; empty when there is none among the last `most`."""
+        said = self._said("log", f"-{most}", "-F", "--format=%H%x00%B%x01", f"--grep={trailer}", "HEAD")
+        for one in said.split("\x01"):
+            commit, _, message = one.strip().partition("\0")
+            if trailer in message.splitlines():
+                return commit
+        return ""
+
+    def blob(self, name: str) -> bytes:
+        """The content of an object."""
+        return self._ask("cat-file", "blob", name)
+
+    def size(self, name: str) -> int:
+        """How many bytes an object has."""
+        return int(self._said("cat-file", "-s", name) or 0)
+
+    def file(self, tree: str, path: str) -> bytes | None:
+        """A file of a tree or a commit; None when it has none of that name."""
+        done = self._run("cat-file", "blob", f"{tree}:{path}")
+        return done.stdout if done.returncode == 0 else None
+
+    def listed(self, tree: str, folder: str) -> list[str]:
+        """The files of a tree that are right in a folder."""
+        said = self._ask("ls-tree", "-z", "--name-only", "--full-tree", tree, f"{folder.rstrip('/')}/")
+        return [os.fsdecode(one) for one in said.split(b"\0") if one]
+
+    def changes(self, before: str, after: str) -> list[Change]:
+        """What differs between two trees or commits."""
+        parts = self._ask("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split(b"\0")
+        found = []
+        for head, path in zip(parts[::2], parts[1::2], strict=False):
+            old_mode, mode, old, new, status = head.decode("ascii", "replace").lstrip(":").split(" ")
+            found.append(Change(os.fsdecode(path), status, old, new, old_mode, mode))
+        return found
+
+    # What is written
+
+    def tree(self, only: Iterable[str] | None = None) -> str:
+        """The tree of everything as it stands, without what git ignores; submodules stay as HEAD has them.
+
+        With `only`, everything but these paths is as HEAD has it.
+        """
+        head = self.head()
+        self._ask("read-tree", *(("--reset", head) if head else ("--empty",)), index=True)
+        paths = self._paths() if only is None else map(os.fsencode, only)
+        given = b"".join(path + b"\0" for path in paths)
+        self._ask(
+            *("update-index", "--add", "--remove", "--ignore-skip-worktree-entries", "-z", "--stdin"),
+            index=True,
+            given=given,
+        )
+        return self._said("write-tree", index=True)
+
+    def _paths(self) -> Iterable[bytes]:
+        """Every file that git knows or would take; a path that ends in `/` is a repository inside of this one."""
+        listed = self._ask("ls-files", "-s", "-z", index=True).split(b"\0")
+        known = [one.partition(b"\t")[2] for one in listed if one and not one.startswith(_MODULE.encode())]
+        others = self._ask("ls-files", "--others", "--exclude-standard", "-z", index=True).split(b"\0")
+        return dict.fromkeys([*known, *(one for one in others if one and not one.endswith(b"/"))])
+
+    def nested(self) -> list[str]:
+        """The repositories inside of this one that it does not know."""
+        said = self._ask("ls-files", "--others", "--exclude-standard", "-z", "--directory", "--no-empty-directory")
+        paths = [os.fsdecode(one) for one in said.split(b"\0") if one.endswith(b"/")]
+        return [one for one in paths if os.path.lexists(os.path.join(self.top, one, ".git"))]
+
+    def commit(self, tree: str, parents: Iterable[str], message: str, date: str, *, sign: bool = False) -> str:
+        """Make a commit that no branch has yet; the same values give the same commit, unless it is signed."""
+        above = [word for parent in parents if parent for word in ("-p", parent)]
+        done = self._run(
+            "commit-tree",
+            *(["-S"] if sign else []),
+            *above,
+            tree,
+            given=message.encode("utf-8", "replace"),
+            more={"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date},
+            within=SIGNING if sign else PATIENCE,
+        )
+        if done.returncode:
+            raise _wrong("commit-tree", done)
+        return done.stdout.decode("ascii", "replace").strip()
+
+    @property
+    def signs(self) -> bool:
+        """Whether commits are signed here."""
+        return self._said("config", "--type=bool", "--get", "commit.gpgsign") == "true"
+
+    def move(self, name: str, to: str, old: str | None = None, why: str = "raymond") -> bool:
+        """Let a reference name a commit; with `old`, only if it names that now. Whether it does."""
+        before = [] if old is None else [old or "0" * len(to)]
+        done = self._run("update-ref", "--no-deref", "-m", why, name, to, *before)
+        return done.returncode == 0
+
+    def drop(self, name: str) -> None:
+        """Remove a reference, if it is there."""
+        self._run("update-ref", "--no-deref", "-d", name)
+
+    def drop_all(self, prefix: str) -> None:
+        """Remove every reference below `prefix`."""
+        for name in self._said("for-each-ref", "--format=%(refname)", prefix).split():
+            self.drop(name)
+
+    def reference(self, name: str) -> str:
+        """What a reference names; empty when there is none."""
+        return self._said("rev-parse", "-q", "--verify", name)
+
+    def switch(self, branch: str) -> None:
+        """Let HEAD name a branch; the files stay as they are."""
+        self._ask("symbolic-ref", "-m", "raymond", "HEAD", f"refs/heads/{branch}")
+
+    def is_branch_name(self, name: str) -> bool:
+        """Whether a branch can be called so."""
+        return self._run("check-ref-format", "--branch", name).returncode == 0
+
+    def check_out(self, branch: str) -> None:
+        """Check out another branch, with its files."""
+        self._ask("switch", "-q", "--no-guess", branch)
+
+    def bring_back(self, tree: str, paths: Iterable[str]) -> None:
+        """Give these paths the content they have in `tree`; those it does not have are removed."""
+        wanted = list(paths)
+        has = set(self._ask("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree).split(b"\0"))
+        gone = [path for path in wanted if os.fsencode(path) not in has]
+        for path in gone:
+            self._remove(path)
+        given = b"".join(os.fsencode(path) + b"\0" for path in wanted if os.fsencode(path) in has)
+        self._ask("read-tree", tree, index=True)
+        self._ask("checkout-index", "-f", "-q", "-z", "--stdin", index=True, given=given)
+
+    def refresh(self) -> None:
+        """Let the index of the person be as HEAD, so that `git status` tells what there is."""
+        head = self.head()
+        if head and self._run("read-tree", head).returncode == 0:
+            self._run("update-index", "-q", "--refresh")
+
+    def refresh_paths(self, paths: Iterable[str]) -> None:
+        """The same for some paths: what else a person has staged stays so."""
+        given = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        self._run("update-index", "--add", "--remove", "-z", "--stdin", given=given)
+
+    def hook(self, name: str, *args: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a hook as the project has it, on the tree that was made last; without one, nothing happens."""
+        return self._run(
+            "hook", "run", "--ignore-missing", name, "--", *args, index=True, hooks=True, more={"GIT_EDITOR": ":"}
+        )
+
+    def exclude(self, patterns: Iterable[str]) -> None:
+        """Keep files out of git for this checkout alone."""
+        path = os.path.join(git.directories(self.top)[1], "info", "exclude")
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                text = file.read()
+        except FileNotFoundError:
+            text = ""
+        missing = [one for one in patterns if one not in text.splitlines()]
+        if missing:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "a", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(
+                    "".join([("" if not text or text.endswith("\n") else "\n"), *(f"{one}\n" for one in missing)])
+                )
+
+    def _remove(self, path: str) -> None:
+        whole = os.path.join(self.top, path)
+        try:
+            os.unlink(whole)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise GitError(f"{path}: {(error.strerror or '').lower()}", hint="remove it, then resume") from None
+        above = os.path.dirname(path)
+        while above:
+            try:
+                os.rmdir(os.path.join(self.top, above))
+            except OSError:
+                return
+            above = os.path.dirname(above)
+
+    # Git itself
+
+    def _said(self, *args: str, index: bool = False) -> str:
+        done = self._run(*args, index=index)
+        return done.stdout.decode("utf-8", "surrogateescape").strip() if done.returncode == 0 else ""
+
+    def _ask(self, *args: str, index: bool = False, given: bytes = b"") -> bytes:
+        done = self._run(*args, index=index, given=given)
+        if done.returncode:
+            raise _wrong(args[0], done)
+        return done.stdout
+
+    def _run(
+        self,
+        *args: str,
+        index: bool = False,
+        given: bytes = b"",
+        more: Mapping[str, str] = {},
+        hooks: bool = False,
+        within: float = PATIENCE,
+    ) -> subprocess.CompletedProcess[bytes]:
+        kept = {key: one for key, one in os.environ.items() if not key.startswith("GIT_") or key.startswith(_KEPT)}
+        kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **more}
+        if index:
+            kept["GIT_INDEX_FILE"] = self._index
+        try:
+            return subprocess.run(
+                ["git", *_QUIET, *(() if hooks else _NO_HOOKS), "-C", self.top, *args],
+                env=kept,
+                input=given,
+                capture_output=True,
+                timeout=within,
+                check=False,
+                start_new_session=True,  # without a terminal, nothing can ask for a password and wait for it
+            )
+        except subprocess.TimeoutExpired:
+            raise GitError(f"`git {args[0]}` took longer than {within:.0f} s") from None
+        except OSError as error:
+            raise GitError(f"git cannot be started: {(error.strerror or '').lower()}", hint="install git") from None
+
+
+def _wrong(command: str, done: subprocess.CompletedProcess[bytes]) -> GitError:
+    told = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    what = told[-1] if told else f"exit code {done.returncode}"
+    return GitError(f"`git {command}` failed: {what}")
