@@ -1,0 +1,36 @@
+"""The message of a commit that a loop makes."""
+
+import re
+from collections.abc import Iterable
+
+from raymond.loops.formats.foreign_text import one_line
+
+_WIDTH = 72
+_CONVENTIONAL = re.compile(r"[a-z]+(?:\([^()]+\))?!?: \S")
+_KINDS = {
+    "fix": ("fix", "repair", "correct", "resolve", "handle"),
+    "docs": ("document", "docs", "readme", "explain"),
+    "test": ("test", "cover"),
+    "refactor": ("refactor", "rename", "move", "simplify", "extract", "clean"),
+    "chore": ("update", "upgrade", "bump", "configure"),
+}
+_MOST_FILES = 20
+
+
+def subject(title: str) -> str:
+    """A conventional subject for an item."""
+    title = one_line(title).strip().rstrip(".")
+    if not _CONVENTIONAL.match(title):
+        first = title.partition(" ")[0].casefold().rstrip(":")
+        kind = next((kind for kind, words in _KINDS.items() if first in words), "feat")
+        title = f"{kind}: {title[:1].lower() + title[1:] if title[1:2].islower() else title}"
+    return title if len(title) <= _WIDTH else f"{title[: _WIDTH - 3].rstrip()}..."
+
+
+def message(title: str, facts: Iterable[str], wrote: Iterable[str], trailers: Iterable[str]) -> str:
+    """The whole message: the subject, what is known about the work, and the lines by which it is found again."""
+    files = list(wrote)
+    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+    named = [f"Written by the check: {', '.join(map(one_line, files[:_MOST_FILES]))}{more}"] if files else []
+    body = "\n".join([*map(one_line, facts), *named])
+    return "\n\n".join([subject(title), body, "\n".join(trailers)]) + "\n"

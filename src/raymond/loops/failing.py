@@ -1,0 +1,128 @@
+"""What follows when an item does not count: another attempt, or its end, with nothing lost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from raymond.loops import markers
+from raymond.loops.formats import foreign_text, queue
+from raymond.loops.inspection import Inspection
+from raymond.loops.ledger import FAILED, GAVE_UP, REVIEW, TAMPERED, TIMED_OUT, Entry
+from raymond.loops.work import Work
+from raymond.machine.prompts import neutral
+
+NOTHING = "nothing was changed, and the item has no check that could show it was done before"
+_HOOKS = "the hooks of the project reject this work, or change it every time"
+_HOOKS = "the hooks of the project reject this work, or change it every time"
+_LINES = 40
+
+_LEAVES = ("skip", "block")
+"""Actions after which the tree is as it was before the item."""
+_DONE = {
+    "skip": "Skipped it; its changes are kept in {saved}",
+    "block": "Marked it as blocked; its changes are kept in {saved}",
+    "retry": "Put it at the end of the queue; its changes stay in the tree",
+    "create-fix-task": "Created the item {fix}; its changes stay in the tree",
+    "pause": "Paused for a person; its changes stay in the tree",
+    "aside": "Set it aside for a person; its changes are kept in {saved}",
+}
+_STATES = {"pause": "Waiting for a person"}
+
+
+def action_of(work: Work, verdict: str) -> str:
+    """What follows from an item that used up its attempts."""
+    if verdict in (REVIEW, TAMPERED):
+        return "aside"
+    if work.failures + 1 >= work.settings.max_failures:
+        return "block" if work.settings.on_repeat == "block" else "pause"
+    return work.on_fail
+
+
+def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str, attempt: int = 1) -> Entry:
+    """Save what the agent left, return to the base where the action asks for it, write it down."""
+    saved = work.save(found, attempt)
+    if action in (*_LEAVES, "aside"):
+        work.go_back(found)
+    else:
+        saved = ""
+    fix = _fix_title(work.title)
+    done = _DONE[action].format(saved=saved, fix=f'"{fix}"')
+    work.write_failure(error, done, _STATES.get(action, "Continuing to next item"))
+    reason = " ".join(error.split()) or verdict
+    work.write_log({}, _queue(work, found, action, reason), found, f"Not done ({verdict}): {reason[:500]}\n\n{done}.")
+    return work.entry(verdict, found, error=work.excerpt(error), action=action, saved=saved, attempts=attempt)
+
+
+def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]:
+    """The queue that is left when the item did not count."""
+    before, proposed = work.queue_before(), work.new(found.proposed)
+    own = [one for one in before if queue.key(one) == work.key]
+    others = [one.raw for one in before if queue.key(one) != work.key]
+    block = own[0].raw if own else work.raw
+    if action == "retry":
+        return [*others, block, *proposed]
+    if action == "block":
+        times = work.failures + 1
+        block = queue.marked(block, f"[BLOCKED: failed {times} times in a row: {reason[:120]}]")
+    elif action == "aside":
+        block = queue.marked(block, f"[BLOCKED: waits for a person: {reason[:120]}]")
+    elif action == "create-fix-task":
+        block = _fix(work, reason)
+    at = next((index for index, one in enumerate(before) if queue.key(one) == work.key), 0)
+    return [*others[:at], block, *others[at:], *proposed]
+
+
+def _fix_title(title: str) -> str:
+    return title if title.startswith("Fix: ") else f"Fix: {title}"
+
+
+def _fix(work: Work, reason: str) -> str:
+    """An item that replaces one that failed: the same check, and what is known about the failure."""
+    check = f"[VERIFY: {work.check}] " if work.check else ""
+    details = [
+        f"Original item: {' '.join(work.title.split())}",
+        f"It failed: {reason[:300]}",
+        f"Session log: {work.log_path()}",
+    ]
+    return "\n".join([f"- {check}{_fix_title(work.title)}", *(f"  {line}" for line in details)]) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a visit did not count."""
+
+    verdict: str
+    reason: str
+    output: str = ""
+    """The end of what the check printed."""
+    is_red: bool = False
+    """Whether its check said so."""
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether another session may do better: an agent that says it cannot is believed."""
+        return self.verdict != GAVE_UP
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return f"{self.reason}\n{self.output}".strip()
+
+
+def read(reply: str, error: str, output: str, gate: Mapping[str, object]) -> Failure:
+    """What a visit that failed was told about it."""
+    if error:
+        verdict = TIMED_OUT if gate.get("verdict") == TIMED_OUT else FAILED
+        return Failure(verdict, error, output, is_red=gate.get("verdict") in (FAILED, TIMED_OUT))
+    if markers.has(reply, markers.FAILED):
+        return Failure(GAVE_UP, f"the agent said that it cannot do this: {markers.without(reply).strip()}")
+    return Failure(
+        FAILED, reply if reply == NOTHING else "the hooks of the project did not come to an end with this work"
+    )
+
+
+def told(failure: Failure) -> str:
+    """What the next attempt is told about the one before."""
+    shown = neutral("\n".join(failure.output.strip().splitlines()[-_LINES:]))
+    printed = f"\n\nThe end of what the check printed:\n\n{foreign_text.fenced(shown)}" if shown else ""
+    reason = f"An earlier session tried this item, and it did not count: {neutral(failure.reason)}"
+    return f"{reason}{printed}\n\nIts changes are still in the working tree."

@@ -1,0 +1,169 @@
+"""What follows when an item counts: hooks, records, and a commit that cannot happen twice."""
+
+from dataclasses import asdict, dataclass, replace
+from subprocess import CompletedProcess
+from time import time
+from typing import Any
+
+from raymond.loops import commit_message, documents, markers
+from raymond.loops.formats import session_log
+from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.formats.log_line import lasted
+from raymond.loops.inspection import Inspection
+from raymond.loops.ledger import FAILED, NO_CHANGE, OWN_CHECK, PASSED, UNCHECKED, Entry, entry_of
+from raymond.loops.repository import GitError
+from raymond.loops.step import Step
+from raymond.loops.work import Work
+from raymond.verifier import sealing
+
+_PRINTED = 4000
+"""Characters of what a hook printed that an agent is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """How the hooks of the project ended."""
+
+    rejection: str | None = None
+    """What the one that rejected the commit printed."""
+    changed: bool = False
+    """Whether they changed files, which are not checked then."""
+
+
+def is_verified(work: Work, gate: dict[str, Any]) -> bool:
+    """Whether the files are those that the check was green with."""
+    if not gate.get("tree"):
+        return True  # the project has no repository of its own, or there was nothing to compare
+    private = sealing.git_at(work.step.folder.seals, work.step.top)
+    return bool(private.tree() == gate["tree"])
+
+
+def did_nothing(work: Work, found: Inspection) -> bool:
+    """Whether nobody could tell that the item was done."""
+    return not work.check and not found.changed and not found.commits
+
+
+def run_hooks(work: Work, found: Inspection) -> Hooks:
+    """Let the hooks of the project look at the commit, as they are."""
+    if not work.settings.commits:
+        return Hooks()
+    repository = work.step.repository
+    before = repository.tree()
+    done = repository.hook("pre-commit")
+    if done.returncode:
+        return Hooks(rejection=_printed(done))
+    found.tree = repository.tree()
+    return Hooks(changed=found.tree != before)
+
+
+def _printed(hook: CompletedProcess[bytes]) -> str:
+    printed = (hook.stdout + hook.stderr).decode("utf-8", "replace").strip()
+    return printed[-_PRINTED:] or f"exit code {hook.returncode}"
+
+
+def plan(work: Work, found: Inspection, gate: dict[str, Any], reply: str) -> dict[str, Any] | str:
+    """Write the records, and say what the commit will be; a text says why the message was rejected."""
+    entry = _entry(work, found, gate)
+    told = session_log.told(markers.without(reply))
+    proposed = [*found.proposed, *session_log.proposals(told.pop("Next Steps", ""))]
+    result = _result(entry, gate)
+    blocks = [one.raw for one in work.queue_before() if " ".join(one.title.split()).casefold() != work.key]
+    work.write_log(told, [*blocks, *work.new(proposed)], found, f"Done. Verification: {result}.")
+    done = f"**{work.title}**\n\n{told.get('Summary', '')[:2000]}"
+    work.write_progress(done, result)
+    return committed(work, found, gate, entry, work.title)
+
+
+def committed(
+    work: Work, found: Inspection, gate: dict[str, Any], entry: Entry, title: str, said: str = ""
+) -> dict[str, Any] | str:
+    """What the commit will be, once the hook for messages has seen its own; a text says why that rejected it."""
+    if not work.settings.commits:
+        return {"entry": asdict(entry)}
+    repository = work.step.repository
+    path = work.step.file("COMMIT_EDITMSG")
+    documents.write(path, _message(work, entry, gate, title, said))
+    rejected = repository.hook("commit-msg", path)
+    if rejected.returncode:
+        return _printed(rejected)
+    return {
+        "entry": asdict(entry),
+        "tree": repository.tree(),
+        "head": found.head,
+        "parent": work.baseline.head if work.settings.squash else found.head,
+        "message": documents.read(path),
+        "date": f"{int(time())} +0000",
+        "branch": work.baseline.branch,
+        "trailer": _trailer(work),
+    }
+
+
+def _entry(work: Work, found: Inspection, gate: dict[str, Any]) -> Entry:
+    verdict = PASSED if work.check else UNCHECKED
+    if work.is_proposed:
+        verdict = OWN_CHECK
+    elif not found.changed and not found.commits:
+        verdict = NO_CHANGE
+    return work.entry(verdict, found, wrote=tuple(gate.get("wrote", [])))
+
+
+def _result(entry: Entry, gate: dict[str, Any]) -> str:
+    if not entry.check:
+        return "skipped (the item has no check)"
+    flaky = ", flaky: it was red at first" if gate.get("flaky") else ""
+    before = ", as it was before the work" if gate.get("as_before") else ""
+    change = ", without any change" if entry.verdict == NO_CHANGE else ""
+    if not entry.is_done:
+        return entry.verdict
+    return f"PASSED in {lasted(gate.get('seconds', 0.0))}{flaky}{before}{change}"
+
+
+def _trailer(work: Work) -> str:
+    return f"Raymond-Item: {work.step.id}/{work.step.key}"
+
+
+def _message(work: Work, entry: Entry, gate: dict[str, Any], title: str, said: str) -> str:
+    most = f"/{work.settings.most}" if work.settings.most else ""
+    checked = f"Check: {entry.check} ({_result(entry, gate)})" if entry.check else "Check: none"
+    facts = [f"{work.settings.loop} {work.number}{most}", checked, *([f"Log: {entry.log}"] if entry.log else [])]
+    facts += [f"The agent said: {said}"] if said else []
+    facts += [f"Noticed: the agent {one_line(note)}" for note in entry.notes]
+    trailers = [f"Raymond-Run: {work.step.id}", _trailer(work)]
+    return commit_message.message(title, facts, entry.wrote, trailers)
+
+
+def commit(step: Step, given: dict[str, Any]) -> Entry:
+    """Make the commit that was planned, unless it is there; the entry with it."""
+    entry = entry_of(given["entry"])
+    if "tree" not in given:
+        return entry
+    repository = step.repository
+    made = repository.found(given["trailer"])
+    if not made:
+        try:
+            made = _made(step, given)
+        except GitError as error:
+            return _uncommitted(step, entry, str(error))
+    repository.refresh()
+    repository.hook("post-commit")
+    return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
+
+
+def _made(step: Step, given: dict[str, Any]) -> str:
+    repository = step.repository
+    if repository.branch() != given["branch"] or repository.head() != given["head"]:
+        raise GitError("somebody has moved HEAD or switched branches meanwhile")
+    parents = [given["parent"]]
+    made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=repository.signs)
+    if not repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit"):
+        raise GitError(f"the branch {given['branch']} could not be moved: somebody has committed meanwhile")
+    return made
+
+
+def _uncommitted(step: Step, entry: Entry, why: str) -> Entry:
+    """The work is checked and in the tree, but no commit has it: a person has to look. Its records go again."""
+    reference = step.repository.reference(f"refs/raymond/{step.id}/base")
+    changed = [one.path for one in step.repository.changes(reference, step.repository.tree())]
+    step.repository.bring_back(reference, [one for one in changed if step.documents.owns(one)])
+    error = f"the work is verified and in the tree, but it could not be committed: {why}"
+    return replace(entry, verdict=FAILED, error=error, action="pause")

@@ -1,0 +1,147 @@
+"""The ledger of a loop: what became of its items, handed from iteration to iteration through the journal of its run."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED = "passed", "no change", "own check", "not verified"
+FAILED, TIMED_OUT, GAVE_UP, REVIEW, TAMPERED = "failed", "timed out", "gave up", "review", "tampered"
+RED = "red"
+"""The check of an iteration of the plain loop was not green: the next one goes on from there."""
+DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED)
+"""The verdicts of items that are done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An item that was worked on."""
+
+    number: int
+    """Of the session."""
+    key: str
+    title: str
+    verdict: str
+    check: str = ""
+    log: str = ""
+    """The session log, as people are told its path."""
+    began: float = 0.0
+    seconds: float = 0.0
+    commit: str = ""
+    error: str = ""
+    action: str = ""
+    """What follows from its failure: skip, retry, create-fix-task, pause or block."""
+    saved: str = ""
+    """The reference under which its changes are kept, if they are not in the tree."""
+    attempts: int = 1
+    notes: tuple[str, ...] = ()
+    """What the agent did besides its work."""
+    wrote: tuple[str, ...] = ()
+    """Tracked files that the check wrote."""
+    agent: str = ""
+
+    def write(self) -> str:
+        """As it is handed on."""
+        return json.dumps({key: one for key, one in asdict(self).items() if one != _EMPTY[key]})
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it counts."""
+        return self.verdict in DONE
+
+    @property
+    def verification(self) -> str:
+        """The same as state files say it: passed, failed or skipped."""
+        if not self.check:
+            return "skipped" if self.is_done else "failed"
+        return "passed" if self.is_done else "failed"
+
+
+@dataclass(slots=True, kw_only=True)
+class Ledger:
+    """What a loop has done so far."""
+
+    entries: list[Entry] = field(default_factory=list)
+    sessions: int = 0
+    """How many have begun, retries of an item not counted."""
+    ended: str = ""
+    """Why it ended, in a word: complete, limit, stopped, repeated; empty while it goes on."""
+    why: str = ""
+    open: dict[str, str] = field(default_factory=dict)
+    """The item that an agent is at: the variables of its fork."""
+    asked: int = 0
+    """How many entries there were when a person was last asked whether to go on."""
+    was_red: bool = False
+    """Of the plain loop: whether its check was red at the start."""
+    unjudged: str = ""
+    """Of the plain loop: what the last agent said, until a model has judged it."""
+    prompt: str = ""
+    """Of the plain loop: the prompt of the last iteration."""
+    left: list[str] = field(default_factory=list)
+    """The titles that remain in the queue, when it ended."""
+    passed: list[tuple[str, str]] = field(default_factory=list)
+    """Titles of items that were blocked, passed over or only proposed, and why."""
+
+    def write(self) -> str:
+        """As it is handed on."""
+        bare = {name: getattr(self, name) for name in _BARE}
+        entries = [{key: one for key, one in asdict(entry).items() if one != _EMPTY[key]} for entry in self.entries]
+        return json.dumps({"entries": entries, **{key: value for key, value in bare.items() if value}})
+
+    @property
+    def done(self) -> list[Entry]:
+        """The items that count."""
+        return [one for one in self.entries if one.is_done]
+
+    @property
+    def failed(self) -> list[Entry]:
+        """The items that do not, each once, as it ended last."""
+        last = {one.key: one for one in self.entries}
+        return [one for one in last.values() if not one.is_done]
+
+    def in_a_row(self, key: str) -> int:
+        """How often an item has failed since it last passed."""
+        count = 0
+        for one in self.entries:
+            count = 0 if one.is_done and one.key == key else count + (one.key == key)
+        return count
+
+    def closed(self) -> set[str]:
+        """The items that are not taken again in this run: done, skipped or waiting for somebody."""
+        again = ("retry", "pause")
+        last = {one.key: one for one in self.entries}
+        return {key for key, one in last.items() if one.is_done or one.action not in again}
+
+    def later(self) -> list[str]:
+        """The items that are tried again after the others, in the order in which they failed."""
+        last = {one.key: one for one in self.entries}
+        return [one.key for one in last.values() if not one.is_done and one.action == "retry"]
+
+    def named(self) -> Iterator[tuple[Entry, str]]:
+        """What agents did besides their work, with the item."""
+        for entry in self.entries:
+            for note in entry.notes:
+                yield entry, note
+
+
+_BARE = ("sessions", "ended", "why", "open", "asked", "was_red", "unjudged", "prompt", "left", "passed")
+_EMPTY: dict[str, Any] = {one.name: one.default for one in fields(Entry)}
+
+
+def entry_of(given: dict[str, Any]) -> Entry:
+    """An entry as it was handed on; fields of later releases are left out."""
+    known: dict[str, Any] = {}
+    for key, value in given.items():
+        if key in _EMPTY:
+            known[key] = tuple(value) if isinstance(value, list) else value
+    return Entry(**known)
+
+
+def read(text: str) -> Ledger:
+    """A ledger as it was handed on; an empty text is a loop that begins."""
+    given = json.loads(text) if text.strip() else {}
+    found = Ledger(entries=[entry_of(one) for one in given.get("entries", [])])
+    for name in _BARE:
+        setattr(found, name, given.get(name, getattr(found, name)))
+    found.passed = [(title, why) for title, why in found.passed]
+    return found

@@ -1,0 +1,88 @@
+"""Selection: which item of a queue is next, and why others are not."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from raymond.loops.formats import queue
+from raymond.loops.formats.item import Item
+from raymond.loops.ledger import Ledger
+from raymond.loops.settings import Settings
+
+if TYPE_CHECKING:
+    from raymond.language.shell_line import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An item that is not taken."""
+
+    item: Item
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a queue comes to."""
+
+    ready: list[Item]
+    """In the order in which they are taken."""
+    blocked: list[Passed]
+    passed: list[Passed]
+    """Those that are passed over, and why."""
+    proposed: list[Item]
+
+
+def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selection:
+    """What of a queue can be worked on."""
+    closed, later = ledger.closed(), ledger.later()
+    found = Selection([], [], [], [])
+    for item in items:
+        if queue.key(item) in closed or item.ticked:
+            continue
+        if item.verification.kind == "blocked":
+            found.blocked.append(Passed(item, item.verification.reason))
+        elif item.proposed and not settings.accept_proposed:
+            found.proposed.append(item)
+        elif why := obstacle(item, settings):
+            found.passed.append(Passed(item, why))
+        else:
+            found.ready.append(item)
+    ready = queue.ordered(found.ready)
+    again = {key: at for at, key in enumerate(later)}
+    ready.sort(key=lambda item: again.get(queue.key(item), -1))
+    return Selection(ready, found.blocked, found.passed, found.proposed)
+
+
+def obstacle(item: Item, settings: Settings) -> str:
+    """Why an item cannot be taken with these settings; empty when it can."""
+    check = item.verification
+    if check.kind == "task-loop":
+        return "[VERIFY: task-loop] is the work of a task loop"
+    if check.kind == "none":
+        return "it has no [VERIFY: ...], and --require-verify asks for one" if settings.require_verify else ""
+    return _refused(check.command, settings)
+
+
+def _refused(command: str, settings: Settings) -> str:
+    """Why a command may not be run as a check: any part of it can be denied, and every part has to be allowed."""
+    from raymond.language import gate_rules, shell_line
+
+    parts = list(_parts(shell_line.read(command)))
+    for pattern in settings.deny:
+        if any(fnmatchcase(part, pattern) for part in (command, *parts)):
+            return f"its check matches --deny {pattern}"
+    for part in parts if settings.allow else ():
+        if not any(fnmatchcase(part, pattern) for pattern in settings.allow):
+            return f"`{part}` in its check matches no --allow"
+    return next((f"its check {one.what}" for one in gate_rules.judge(command) if one.kind == "unsafe"), "")
+
+
+def _parts(pipelines: "Iterable[Pipeline]") -> Iterator[str]:
+    """The single commands of a line, those inside of others too."""
+    for pipeline in pipelines:
+        for command in pipeline:
+            if command.words:
+                yield " ".join(command.words)
+            yield from _parts(command.inner)

@@ -1,0 +1,23 @@
+"""The item did not count: another attempt in a fresh session, or its end."""
+
+import json
+
+from raymond.loops import failing
+from raymond.loops.step import Step, document, end, tag
+from raymond.loops.work import Work
+
+step = Step()
+work = Work(step)
+found = work.inspect()
+failure = failing.read(step.input, step.text("error"), step.text("gate"), json.loads(step.text("gate_result") or "{}"))
+
+attempt = step.visit
+if failure.may_retry and not found.tampered and attempt < work.attempts:
+    work.save(found, attempt)
+    end(tag("reset", "WORK.md", {"input": failing.told(failure)}))
+
+verdict = "tampered" if found.tampered else failure.verdict
+error = "; ".join([*found.tampered, failure.text])
+action = failing.action_of(work, verdict)
+entry = failing.end(work, found, verdict=verdict, error=error, action=action, attempt=attempt)
+end(tag("result", document(entry.write())))

@@ -1,0 +1,66 @@
+"""Settings of a loop: what a person says at its start, kept with the run as one of its variables."""
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+VARIABLE = "loop"
+"""The variable of the run that holds them."""
+SESSION, RALPH = "continuous-session", "ralph"
+ON_FAIL = ("skip", "retry", "create-fix-task", "pause")
+ON_REPEAT = ("block", "pause")
+ON_REVIEW = ("set-aside", "pause")
+COMMIT = ("green", "always", "never")
+ON_DIRTY = ("ask", "commit", "discard", "continue")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What every iteration of a loop needs to know."""
+
+    loop: str = SESSION
+    docs: str = "docs"
+    """Relative to the directory of the run."""
+    most: int = 5
+    """Items; 0 for no limit."""
+    attempts: int = 2
+    on_fail: str = "skip"
+    max_failures: int = 3
+    on_repeat: str = "block"
+    pause: float = 2.0
+    pause_on_fail: bool = False
+    gate_timeout: float = 600.0
+    commits: bool = True
+    branch: str = ""
+    squash: bool = False
+    require_verify: bool = False
+    accept_proposed: bool = False
+    on_review: str = "set-aside"
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    source: str = ""
+    """The session log that the loop began with."""
+    prompt: str = ""
+    """The file of the plain loop, relative to the directory of the run."""
+    gate: str = ""
+    until: str = ""
+    goal: str = ""
+    commit: str = "green"
+    pin: str = ""
+    """The text of the prompt, if changes of its file do not count."""
+
+    def write(self) -> str:
+        """As the value of the variable."""
+        return json.dumps({key: value for key, value in asdict(self).items() if value != _DEFAULTS[key]})
+
+
+def read(text: str) -> Settings:
+    """The settings in the value of the variable; fields of later releases are left out."""
+    given: dict[str, Any] = {}
+    for key, value in json.loads(text or "{}").items():
+        if key in _DEFAULTS:
+            given[key] = tuple(value) if isinstance(value, list) else value
+    return Settings(**given)
+
+
+_DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Settings)}

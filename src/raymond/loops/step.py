@@ -1,0 +1,99 @@
+"""A step of a loop: what its script finds in the environment, and the tags it ends with."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from raymond.loops import settings
+from raymond.loops.documents import Documents
+from raymond.loops.repository import Repository
+from raymond.loops.settings import Settings
+from raymond.store import project as projects
+from raymond.store.run_folder import RunFolder
+from raymond.system import git
+from raymond.system.files import make_private
+
+
+class Step:
+    """The script that runs now."""
+
+    def __init__(self) -> None:
+        environment = os.environ
+        self._values = _left_out()
+        self.id = environment["RAYMOND_WORKFLOW_ID"]
+        self.agent = environment["RAYMOND_AGENT_ID"]
+        self.key = environment["RAYMOND_STEP_KEY"]
+        self.visit = int(environment.get("RAYMOND_VISIT", "1"))
+        self.cwd = os.getcwd()
+        self.settings: Settings = settings.read(self.variable(settings.VARIABLE))
+        self.top = git.top(self.cwd) or self.cwd
+        self.documents = Documents(self.cwd, self.settings.docs, self.top)
+
+    @property
+    def input(self) -> str:
+        """What this visit was given."""
+        with open(os.environ["RAYMOND_INPUT_FILE"], encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+
+    def text(self, name: str) -> str:
+        """A value that prompts would find under this name."""
+        return self._values.get(name) or os.environ.get(f"RAYMOND_{name.upper()}", "")
+
+    def variable(self, name: str) -> str:
+        """A variable of the fork, or of the run."""
+        return self._values.get(name) or os.environ.get(f"RAYMOND_VAR_{name}", "")
+
+    @property
+    def folder(self) -> RunFolder:
+        """Of the run, where no agent may write."""
+        return projects.at(self.cwd).run(self.id)
+
+    def file(self, name: str) -> str:
+        """A file of the loop in the folder of the run."""
+        path = self.folder.file("loop")
+        make_private(path)
+        return os.path.join(path, name)
+
+    @property
+    def is_repository(self) -> bool:
+        """Whether the directory is in a repository."""
+        return bool(git.top(self.cwd))
+
+    @property
+    def repository(self) -> Repository:
+        """The repository of the directory."""
+        return Repository(self.top, self.file("index"))
+
+
+def _left_out() -> dict[str, str]:
+    """The values that are too long for the environment."""
+    path = os.environ.get("RAYMOND_VARS_FILE")
+    if not path:
+        return {}
+    with open(path, encoding="utf-8") as file:
+        values: dict[str, str] = json.load(file)
+    return values
+
+
+def tag(name: str, body: str, attributes: Mapping[str, Any] = {}) -> str:
+    """A tag as it is written."""
+    said = "".join(f' {key}="{_escaped(str(value))}"' for key, value in attributes.items() if value is not None)
+    return f"<{name}{said}>{body}</{name}>"
+
+
+def document(text: str) -> str:
+    """JSON as the body of a tag: nothing in it can be taken for the end of one."""
+    return text.replace("<", "\\u003c")
+
+
+def end(*tags: str) -> NoReturn:
+    """End the step with these tags; they count, whatever else was printed."""
+    with open(os.environ["RAYMOND_OUT"], "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write("\n".join(tags))
+    sys.exit(0)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,175 @@
+"""Turnover: from one item of a loop to the next."""
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import time
+
+from raymond.loops import documents, failing, state
+from raymond.loops.documents import LEARNINGS, LOGS
+from raymond.loops.formats import queue, session_log, state_file
+from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.formats.queue import Queue
+from raymond.loops.ledger import FAILED, Entry, Ledger, entry_of
+from raymond.loops.ledger import read as read_ledger
+from raymond.loops.selection import Selection, select
+from raymond.loops.step import Step, tag
+from raymond.loops.wishes import EDITED, LEARNED, STOP, apply_edit, apply_learned
+from raymond.loops.work import Work, keeper_of
+
+PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
+PROPOSED = "proposed by an agent; --accept-proposed runs it"
+_ASKED = 300
+"""Characters of an error that a person is asked about."""
+_LEARNED = 20_000
+"""Characters of learnings that an agent is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The queue as it is now."""
+
+    log: str
+    """The name of the session log that it is in; empty when there is none."""
+    queue: Queue
+    selection: Selection
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What may not mean what its author thinks."""
+        return self.queue.doubts
+
+
+def collected(step: Step) -> Ledger:
+    """The ledger with what became of the item that an agent was at."""
+    ledger = read_ledger("" if step.visit == 1 and not step.text("results") else step.input)
+    for outcome in json.loads(step.text("results") or "[]"):
+        if outcome["state"] in ("PAUSE.py", "ANSWER.py"):
+            answered(ledger, outcome)
+        elif outcome["status"] == "done":
+            ledger.entries.append(entry_of(json.loads(outcome["result"])))
+        else:
+            ledger.entries.append(_broken(step, ledger, outcome["error"]))
+        ledger.open = {}
+    apply_edit(step.documents, step.file(EDITED), {one.key for one in ledger.done})
+    apply_learned(step.documents, step.file(LEARNED))
+    return ledger
+
+
+def answered(ledger: Ledger, outcome: dict[str, str]) -> None:
+    """What a person said about going on."""
+    ledger.asked = len(ledger.entries)
+    if outcome["status"] != "done" or outcome["result"].strip().casefold() in ("stop", "abort", "n", "no"):
+        ledger.ended, ledger.why = "stopped", "a person answered so"
+
+
+def _broken(step: Step, ledger: Ledger, error: str) -> Entry:
+    """The agent failed for a reason of its own: what it left is saved, and the tree returns to the base."""
+    work = Work(step, ledger.open)
+    found = work.inspect()
+    return failing.end(work, found, verdict=found.verdict or FAILED, error=error, action="skip")
+
+
+def over(step: Step, ledger: Ledger) -> bool:
+    """Whether the loop ends here whatever is in the queue."""
+    if not ledger.ended and os.path.exists(step.file(STOP)):
+        ledger.ended, ledger.why = "stopped", "somebody asked for it"
+    return bool(ledger.ended)
+
+
+def asks(step: Step, ledger: Ledger) -> str:
+    """The question for a person before the loop goes on; empty when there is none."""
+    last = ledger.entries[-1] if ledger.entries else None
+    if last is None or last.is_done or ledger.asked == len(ledger.entries):
+        return ""
+    if last.action != "pause" and not step.settings.pause_on_fail:
+        return ""
+    why = " ".join(last.error.split())[:_ASKED]
+    return f"{PAUSING}\n{last.title}{f': {why}' if why else ''}\n{CONTINUE}"
+
+
+def look(step: Step, ledger: Ledger) -> Looked:
+    """The queue of the newest session log, and what of it can be worked on."""
+    log = step.documents.newest()
+    found = queue.read(documents.read(step.documents.path(LOGS, log))) if log else Queue((), (), None)
+    return Looked(log, found, select(found.items, ledger, step.settings))
+
+
+def ended(step: Step, ledger: Ledger, looked: Looked) -> bool:
+    """Whether nothing is left to do, or no more may be done; the ledger says then what remains."""
+    ready = looked.selection.ready
+    most = step.settings.most
+    if not ledger.ended and not ready:
+        ledger.ended = "complete"
+    elif not ledger.ended and most and ledger.sessions >= most and not _is_again(ledger, ready[0]):
+        ledger.ended = "limit"
+    if ledger.ended:
+        ledger.left = [one.title for one in ready]
+        passed = [*looked.selection.blocked, *looked.selection.passed]
+        ledger.passed = [(one.item.title, one.reason) for one in passed]
+        ledger.passed += [(one.title, PROPOSED) for one in looked.selection.proposed]
+    return bool(ledger.ended)
+
+
+def _is_again(ledger: Ledger, item: Item) -> bool:
+    """Whether an item is only tried again, which uses up no session."""
+    return ledger.in_a_row(queue.key(item)) > 0
+
+
+def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
+    """The tags that let an agent begin the next item, once everything is noted that will be compared with."""
+    item = looked.selection.ready[0]
+    failures = ledger.in_a_row(queue.key(item))
+    ledger.sessions += 0 if failures else 1
+    slot = str(len(ledger.entries) + 1)
+    now = time()
+    _, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
+    ledger.open = {
+        "slot": slot,
+        "iteration": str(ledger.sessions),
+        "most": str(step.settings.most or "any number"),
+        "title": item.title,
+        "item": item.raw,
+        "details": item.details,
+        "check": item.verification.command if item.verification.kind == "command" else "",
+        "check_timeout": f"{item.metadata.timeout or step.settings.gate_timeout:g}s",
+        "seal": "\n".join(item.metadata.seal),
+        "unseal": "\n".join(item.metadata.unseal),
+        "on_review": "ASIDE.py" if step.settings.on_review == "set-aside" else "",
+        "on_fail": item.metadata.on_fail or "",
+        "attempts": "" if item.metadata.retries is None else str(item.metadata.retries + 1),
+        "failures": str(failures),
+        "proposed": "yes" if item.proposed else "",
+        "log": _new_log(step, looked.log),
+        "source": looked.log,
+        "began": f"{now:.3f}",
+        "baseline": digest,
+    }
+    write_state(step, ledger, "running", looked)
+    more = {"learnings": documents.read(step.documents.path(LEARNINGS))[:_LEARNED], "source_path": _shown(step, looked)}
+    pause = f"{step.settings.pause:g}s" if step.settings.pause and ledger.entries else None
+    return [tag("fork", "WORK.md", {"after": pause, "label": item.title, **ledger.open, **more}), wait(ledger)]
+
+
+def wait(ledger: Ledger) -> str:
+    """The tag that hands on the ledger."""
+    return tag("wait", "NEXT.py", {"failures": "ok", "input": ledger.write()})
+
+
+def _shown(step: Step, looked: Looked) -> str:
+    return step.documents.shown(LOGS, looked.log) if looked.log else "none"
+
+
+def _new_log(step: Step, newest: str) -> str:
+    """The name of the next session log: the newest, also where somebody's clock was ahead of ours."""
+    when = datetime.now(UTC).astimezone()
+    stamp = datetime.strptime(newest[:13], "%Y%m%d_%H%M").astimezone() if newest else when
+    return session_log.name(max(when, stamp), set(step.documents.logs()))
+
+
+def write_state(step: Step, ledger: Ledger, status: state_file.Status, looked: Looked) -> None:
+    """Write the state file, as it is while the loop runs."""
+    snapshot = tuple(one.title for one in looked.selection.ready)
+    path = step.documents.state(step.settings.loop)
+    state.write(path, step.id, step.settings, ledger, status, snapshot, pid=os.getppid())

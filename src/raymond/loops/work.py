@@ -1,0 +1,177 @@
+"""Work: one item of a loop while an agent is at it, and what is written when it ends."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from time import time
+
+from raymond.loops import commit_message, documents
+from raymond.loops.baseline import Baseline, Keeper
+from raymond.loops.documents import FAILURES, LOGS, PROGRESS
+from raymond.loops.formats import foreign_text, queue, records, session_log
+from raymond.loops.formats.item import Item
+from raymond.loops.inspection import Inspection, Inspector
+from raymond.loops.ledger import Entry
+from raymond.loops.step import Step
+from raymond.verifier.private_git import PrivateGit
+
+_MOST_PATHS = 50
+_EXCERPT = 1500
+"""Characters of an error that are told with an item."""
+
+
+class Work:
+    """The item of an agent, as its fork describes it."""
+
+    def __init__(self, step: Step, given: Mapping[str, str] | None = None) -> None:
+        """`given` are the variables of its fork, for whoever is not that agent."""
+        value = step.variable if given is None else lambda name: given.get(name, "")
+        self.step = step
+        self.settings = step.settings
+        self.slot = value("slot")
+        """Which of all items of the run this is, counted with every try."""
+        self.number = int(value("iteration") or 1)
+        self.title = value("title")
+        self.key = value("key") or " ".join(self.title.split()).casefold()
+        self.raw = value("item")
+        self.details = value("details")
+        self.check = value("check")
+        self.on_fail = value("on_fail") or step.settings.on_fail
+        self.attempts = int(value("attempts") or step.settings.attempts)
+        self.log = value("log")
+        """The name of the session log that this session writes."""
+        self.source = value("source")
+        """The name of the one that its queue comes from."""
+        self.began = float(value("began") or 0.0)
+        self.failures = int(value("failures") or 0)
+        """How often it has failed before, in a row."""
+        self.is_proposed = value("proposed") == "yes"
+        self._digest = value("baseline")
+
+    @cached_property
+    def keeper(self) -> Keeper:
+        """Keeps the baseline of the item."""
+        return keeper_of(self.step, self.slot)
+
+    @cached_property
+    def baseline(self) -> Baseline:
+        """How everything stood when the item began."""
+        return self.keeper.load(self._digest)
+
+    def inspect(self) -> Inspection:
+        """What the agent did besides its work; documents and git's settings are as they were afterwards."""
+        path = self.step.file(f"found-{self.slot}")
+        found = Inspector(self.keeper, self.step.documents, path).look(self.baseline, self.title)
+        if found.left != found.tree:  # documents of the loop were put back
+            self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
+        return found
+
+    # What becomes of its changes
+
+    def save(self, found: Inspection, attempt: int) -> str:
+        """Keep everything as the agent left it, its own commits included; the name of the reference."""
+        return self._keep(f"refs/raymond/{self.step.id}/{self.slot}.{attempt}", found, f"attempt {attempt}")
+
+    def _keep(self, name: str, found: Inspection, what: str) -> str:
+        message = f"raymond: {commit_message.subject(self.title)}\n\n{what}\n"
+        kept = self.step.repository.commit(found.left, [found.head], message, f"{int(self.began)} +0000")
+        self.step.repository.move(name, kept)
+        return name
+
+    def go_back(self, found: Inspection) -> None:
+        """Return to the base, except for the documents of the loop; what was there is saved."""
+        repository, before = self.step.repository, self.baseline
+        if repository.branch() != before.branch and before.branch:
+            repository.switch(before.branch)
+        if before.head and repository.head() != before.head:
+            repository.move(f"refs/heads/{before.branch}" if before.branch else "HEAD", before.head)
+        changed = [one.path for one in repository.changes(before.work, repository.tree())]
+        repository.bring_back(before.work, [one for one in changed if not self.step.documents.owns(one)])
+        repository.refresh()
+        found.tree = repository.tree()
+
+    # What is written about it
+
+    def log_path(self) -> str:
+        """The session log, as people are told it; empty where there is none."""
+        return self.step.documents.shown(LOGS, self.log) if self.log else ""
+
+    def queue_before(self) -> list[Item]:
+        """The queue as it was when the item began."""
+        path = self.step.documents.path(LOGS, self.source)
+        return list(queue.read(documents.read(path)).items) if self.source else []
+
+    def new(self, blocks: Iterable[str]) -> list[str]:
+        """The raw items that an agent proposes and nobody knows yet, each once."""
+        known = {self.key, *(queue.key(one) for one in self.queue_before())}
+        found: dict[str, str] = {}
+        for block in blocks:
+            for one in queue.read(f"## {queue.TITLE}\n\n{block}").items:
+                if queue.key(one) not in known:
+                    found.setdefault(queue.key(one), one.raw)
+        return list(found.values())
+
+    def write_log(self, told: dict[str, str], blocks: Iterable[str], found: Inspection, ended: str) -> None:
+        """Write the session log; `blocks` is the queue that is left."""
+        areas = "\n".join(f"- {foreign_text.code(path)}" for path in found.changed[:_MOST_PATHS])
+        notes = "\n".join(f"- Raymond noticed that the agent {note}" for note in (*found.tampered, *found.notes))
+        sections = {"Session Goals": f"{self.title}\n\n{self.details}", "Code Areas Touched": areas}
+        sections |= {**found.told, **told}
+        sections["Summary"] = "\n\n".join(one for one in (ended, sections.get("Summary", ""), notes) if one)
+        text = session_log.compose(session_log.SessionLog(self.title, sections, tuple(blocks)))
+        documents.write(self.step.documents.path(LOGS, self.log), text)
+
+    def write_progress(self, done: str, result: str) -> None:
+        """Add the session to docs/progress.md, once."""
+        entry = records.Progress(
+            when=_when(),
+            session=self.number,
+            sessions=self.settings.most,
+            done=done,
+            command=self.check,
+            result=result,
+            log=os.path.join(LOGS, self.log),
+        )
+        self._record(PROGRESS, records.progress(entry), records.PROGRESS)
+
+    def write_failure(self, output: str, action: str, state: str) -> None:
+        """Add the failure to docs/failures.md, once."""
+        entry = records.Failure(self.number, _when(), self.title, self.check or "none", output, action, state)
+        self._record(FAILURES, records.failure(entry), records.FAILURES)
+
+    def _record(self, name: str, entry: str, heading: str) -> None:
+        path = self.step.documents.path(name)
+        mark = f"{self.step.id}/{self.step.key}"
+        documents.write(path, records.add(documents.read(path), mark, entry, heading))
+
+    def entry(self, verdict: str, found: Inspection, **more: object) -> Entry:
+        """How it ended, for the ledger."""
+        entry = Entry(
+            number=self.number,
+            key=self.key,
+            title=self.title if self.log else f"Iteration {self.number}: {self.title}",
+            verdict=verdict,
+            check=self.check,
+            log=self.log_path(),
+            began=self.began,
+            seconds=round(time() - self.began, 3) if self.began else 0.0,
+            notes=(*found.tampered, *found.notes),
+            agent=self.step.agent,
+        )
+        return replace(entry, **more)  # type: ignore[arg-type]
+
+    def excerpt(self, text: str) -> str:
+        """The end of an output, short enough to be told."""
+        return text.strip()[-_EXCERPT:]
+
+
+def keeper_of(step: Step, slot: str) -> Keeper:
+    """What keeps the baseline of an item."""
+    private = PrivateGit(step.file("git"), step.top)
+    return Keeper(step.file(f"baseline-{slot}"), step.repository, private)
+
+
+def _when() -> datetime:
+    return datetime.now(UTC).astimezone()
