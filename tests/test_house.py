@@ -203,7 +203,8 @@ def test_every_command_is_in_the_readme() -> None:
 
 
 def test_every_command_has_a_file_of_its_name() -> None:
-    assert [name for name in COMMANDS.keys() - ALIASES if not (HOUSE / "cli" / f"{name}.py").exists()] == []
+    files = {name: HOUSE / "cli" / f"{name.replace('-', '_')}.py" for name in COMMANDS.keys() - ALIASES}
+    assert [name for name, file in files.items() if not file.exists()] == []
     assert ALIASES.items() <= {("start", "run")}
 
 

@@ -326,7 +326,7 @@ def test_help_names_every_command_in_its_group(room: Room, args: tuple[str, ...]
         section = done.stdout.partition(f"\n{name}:\n")[2].partition("\n\n")[0]
         shown[name] = re.findall(r"^  (\S+)", section, re.MULTILINE)
         assert shown[name] == [*commands]
-    assert [*shown] == ["Run", "Write", "Upkeep"]
+    assert [*shown] == ["Run", "Loop", "Write", "Upkeep"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

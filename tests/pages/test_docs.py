@@ -60,7 +60,12 @@ def test_the_page_of_commands_has_every_command_flag_and_key() -> None:
 
 def test_what_is_said_of_the_environment_is_all_there_is() -> None:
     """Every variable that the program looks at, but those of shells and homes, is on the page."""
-    source = "".join(path.read_text("utf-8") for path in (ROOT / "src" / "raymond").rglob("*.py"))
+    files = [
+        path for path in (ROOT / "src" / "raymond").rglob("*.py") if path.name != "step.py" or "loops" not in path.parts
+    ]
+    source = "".join(
+        path.read_text("utf-8") for path in files
+    )  # a step of a loop is a script, and gets what scripts get
     asked = set(re.findall(r"environb?(?:\.get\(|\[)b?\"([A-Z_]+)\"", source)) - {"HOME", "PATH"}
     assert asked
     assert sorted(name for name in asked if f"`{name}`" not in cli_reference.page()) == []

@@ -37,6 +37,10 @@ GROUPS = {
         "cost": "show what the turns of a run cost",
         "start": "the same as run",
     },
+    "Loop": {
+        "ralph": "send a prompt file to a fresh agent again and again, until it is done",
+        "continuous-session": "work through the next steps of a project, each in a fresh session",
+    },
     "Write": {
         "gate": "run the check of a state now, before a night depends on it",
     },
@@ -73,7 +77,8 @@ class Commands(click.Group):
         """The command in the file of its name, or of the name it is an alias of."""
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"raymond.cli.{ALIASES.get(name, name)}").command
+        module = ALIASES.get(name, name).replace("-", "_")
+        command: click.Command = import_module(f"raymond.cli.{module}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

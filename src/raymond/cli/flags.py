@@ -1,7 +1,7 @@
 """The flags that several commands share, and what follows from them and the configuration."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -234,6 +234,46 @@ def starting(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
         return command(path, _read(StartFlags, given))
 
     return _documented(_STARTING, call, command)
+
+
+def looping(own: Sequence[Any], without: Sequence[str]) -> Callable[..., Any]:
+    """The flags of a loop: its `own`, and those of `run` but for the ones that it is `without`."""
+    shared = [one for one in _STARTING[1:] if not set(without) & set(option(one).opts)]
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        def call(**given: Any) -> int:
+            known = {name for kind in (StartFlags, LimitFlags, ShowFlags) for name in kind.__struct_fields__}
+            mine = {name: given.pop(name) for name in list(given) if name not in known}
+            for name in LimitFlags.__struct_fields__:
+                given.setdefault(name, None)
+            return command(_read(StartFlags, given), **mine)
+
+        return _documented((*own, *shared), call, command)
+
+    return decorate
+
+
+def showing(*own: Any) -> Callable[..., Any]:
+    """Flags about who is told, handed over as one value, besides a command's `own`."""
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        def call(**given: Any) -> int:
+            show = ShowFlags(**{name: given.pop(name) for name in ShowFlags.__struct_fields__})
+            return command(replace(show, notify=tuple(map(notifying.settled, show.notify))), **given)
+
+        return _documented((*own, *_SHOWING), call, command)
+
+    return decorate
+
+
+def option(decorate: Any) -> click.Parameter:
+    """The option that a decorator adds."""
+
+    def bare() -> None:
+        pass
+
+    found: click.Parameter = decorate(bare).__click_params__[0]
+    return found
 
 
 def resuming(command: Callable[[str | None, ResumeFlags], int]) -> Callable[..., int]:

@@ -105,10 +105,19 @@ def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int
         faces.close()
     run = held.run
     try:
-        whole = held.whole if show.as_json else None
-        return summary.tell(run, runs.left(run), as_json=whole, signal=held.signal)
+        return _tell(held, show)
     finally:
         faces.tell_end(run, exit_code(run, held.signal))
+
+
+def _tell(held: HeldRun, show: ShowFlags) -> int:
+    """How it ended, in the words that fit it; the exit code."""
+    run = held.run
+    if run.start.loop:
+        from raymond.loops import ending
+
+        return ending.tell(held.project, run, signal=held.signal, as_json=show.as_json)
+    return summary.tell(run, runs.left(run), as_json=held.whole if show.as_json else None, signal=held.signal)
 
 
 def targets(run: "Run", show: ShowFlags) -> list[str]:
@@ -119,6 +128,10 @@ def targets(run: "Run", show: ShowFlags) -> list[str]:
 def faces_of(handle: RunHandle, show: ShowFlags, first: "Face") -> Faces:
     """Everybody who is told: the terminal, the log file, the debug folder."""
     faces = [first]
+    if loop := handle.start.loop:
+        from raymond.loops import narrator
+
+        faces = narrator.beside(first, os.path.join(handle.project.tree, ".raymond", "logs", f"{loop}.log"))
     if show.log_file:
         faces.append(LogFile(show.log_file, show.log_format))
     if show.debug:

@@ -34,7 +34,7 @@ def command(path: str, given: StartFlags) -> int:
         raise UsageError("--run-gates needs --dry-run", hint=hint)
     _check(path, given)
     loaded = start.load(path, texts.overrides(given.settings))
-    given, options, _ = _choose(given)
+    given, options, _ = choose(given)
     foreground.check(given.show)
     choice.mention_earlier()
     run = start.begin_here(loaded, options)
@@ -54,7 +54,7 @@ def _dry_run(path: str, given: StartFlags) -> int:
     try:
         _check(path, given)
         loaded = start.load(path, texts.overrides(given.settings))
-        given, options, settings = _choose(given)
+        given, options, settings = choose(given)
         foreground.check(given.show, dry=True)
         # With --json every finding is in the document, and the exit code says that it would be refused.
         refuses, options.strict = options.strict, options.strict and not given.show.as_json
@@ -86,7 +86,7 @@ def _show(made: "Plan", given: StartFlags) -> int:
     return gate.exit_code(list(found.values()))
 
 
-def _choose(given: StartFlags) -> tuple[StartFlags, start.Choices, config.Config]:
+def choose(given: StartFlags) -> tuple[StartFlags, start.Choices, config.Config]:
     """Go where the run is to start; what it starts with there."""
     given = flags.go_to(given)
     settings = flags.configuration(config.tree_of(os.getcwd()), given)

@@ -159,7 +159,7 @@ class HeldRun:
 
     def __init__(self, project: Project, held: Lock, book: journal.Journal, unpacked: Unpacked, driver: Driver) -> None:
         self.lock = held
-        self._project = project
+        self.project = project
         self._unpacked = unpacked
         self.driver = driver
         self._journal = book
@@ -172,7 +172,7 @@ class HeldRun:
     @property
     def whole(self) -> Whole:
         """Reads its long results, which the run itself only refers to."""
-        return blobs.whole(self._project.run(self.run.start.workflow_id).blobs)
+        return blobs.whole(self.project.run(self.run.start.workflow_id).blobs)
 
     @property
     def signal(self) -> int:
@@ -188,7 +188,7 @@ class HeldRun:
         """Of a run that has ended: end what a driver that was killed left of it; how many processes there were."""
         from raymond.control import leftovers
 
-        return leftovers.clear(self._project, self.run)
+        return leftovers.clear(self.project, self.run)
 
     def close(self) -> None:
         """Close the journal, then let others drive."""

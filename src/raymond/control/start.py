@@ -79,6 +79,8 @@ class Options(Struct, kw_only=True):
 class Choices(Options, kw_only=True):
     """What a run starts with: the person's options, the settings where they said nothing, and the site rules."""
 
+    loop: str = ""
+    """The loop that the run is."""
     apart: bool = False
     """It goes on in the background, whatever becomes of the step that starts it."""
     recording: Recording = UNRECORDED
@@ -319,6 +321,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         on_ask="fail" if options.on_ask == "fail" else "",
         apart=options.apart,
         recording=options.recording,
+        loop=options.loop,
         notify=[paths.check(notifying.settled(target), "--notify") for target in options.notify or []],
         version=__version__,
     )

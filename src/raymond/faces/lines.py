@@ -61,7 +61,7 @@ class Lines(Quiet):
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self._stream = stream or sys.stderr
-        self._quiet = quiet
+        self.is_quiet = quiet
         self._states: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._tally = Tally()
@@ -72,7 +72,7 @@ class Lines(Quiet):
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what is now in the journal; when nothing is new, note where the agents are and what they cost."""
-        if self._quiet:
+        if self.is_quiet:
             return
         if not any(decision.events for decision in decisions):
             self._states = {agent.id: agent.state for agent in run.agents.values()}
@@ -153,7 +153,7 @@ class Lines(Quiet):
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""
-        if kind not in _SHOWN or (self._quiet and kind != "print"):
+        if kind not in _SHOWN or (self.is_quiet and kind != "print"):
             return
         self.refresh()
         mark = {"print": "|", "check": "$"}.get(kind, "*")

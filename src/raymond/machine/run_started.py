@@ -121,3 +121,5 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     programs: list[Program] = []
     """What answers its prompts; empty in a run of scripts, and in journals of earlier releases."""
     recording: Recording = UNRECORDED
+    loop: str = ""
+    """The loop that it is, if it is one: `continuous-session` or `ralph`."""

@@ -1,0 +1,178 @@
+"""`raymond continuous-session`: work through the next steps of a project, each in a fresh session."""
+
+import sys
+from typing import Any
+
+import click
+
+from raymond.cli import background, choice, flags, foreground, loop_flags, loop_verbs
+from raymond.cli import run as runs_of
+from raymond.cli.count import Count
+from raymond.cli.flags import StartFlags
+from raymond.control import inside, runs
+from raymond.errors import UsageError
+from raymond.faces import words
+from raymond.faces.foreign_text import said
+from raymond.loops import learning, opening, starting
+from raymond.loops.opening import Agenda, Place
+from raymond.loops.settings import SESSION, Settings
+from raymond.loops.turnover import PROPOSED
+
+_DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs).")
+_OWN = (
+    click.option("--max-sessions", type=Count(), default=5, metavar="N", help="Items at most (5; 0 for no limit)."),
+    click.option("--require-verify", is_flag=True, help="Pass over items without a check."),
+    click.option("--from-session", metavar="FILE", help="Begin with the queue of this session log, not of the newest."),
+    *loop_flags.COMMON,
+)
+
+
+@click.group("continuous-session", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Work through the `## Next Steps` of the newest session log: one item per fresh session, each one checked, then
+    committed.
+    """
+
+
+@command.command("start")
+@flags.looping(_OWN, loop_flags.WITHOUT)
+def start(given: StartFlags, **own: Any) -> int:
+    """Start the loop, or take up the one that was cut off here."""
+    given, options, _ = runs_of.choose(given)
+    foreground.check(given.show, dry=given.dry_run)
+    id = starting.new_id(SESSION, given.id_)
+    starting.check_new(id)
+    options.id = id
+    place = starting.place_here(own["docs"], id)
+    found = starting.look(runs.here(), place.documents, SESSION)
+    starting.check_alone(runs.here(), found, SESSION)
+    if found and found.status not in ("complete", "failed") and not given.dry_run:
+        code = loop_verbs.take_up(place, found, SESSION, given.show, yes=own["yes"])
+        if code is not None:
+            return code
+    settings = loop_flags.settings(
+        SESSION,
+        own,
+        most=own["max_sessions"],
+        require_verify=own["require_verify"],
+        source=own["from_session"] or "",
+    )
+    settings, agenda = starting.prepare(place, settings)
+    _warn(agenda)
+    if not agenda.selection.ready:
+        return _nothing(place, agenda)
+    if given.dry_run:
+        return _show(place, settings, agenda)
+    loaded = starting.load(own["workflow"] or starting.WORKFLOW, options)
+    if found:
+        starting.archive(place.documents, SESSION)
+    if told := opening.settle(place, id, own["on_dirty"], loop_verbs.asker()):
+        loop_verbs.tell(told)
+    before = place.repository.branch()
+    settings = opening.branch_out(place, id, settings)
+    if settings.branch != before:
+        loop_verbs.tell(f"working on the branch {settings.branch}; {before or 'HEAD'} stays as it is")
+    handle = starting.begin(loaded, options, settings)
+    most = f", at most {settings.most}" if settings.most else ""
+    count = words.many(len(agenda.selection.ready), "item")
+    loop_verbs.tell(f"{handle.id}: {count} in {_source(place, agenda)}{most}")
+    loop_verbs.introduce(handle)
+    choice.warn_of_reach(handle)
+    choice.warn_of_company(handle)
+    return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+
+
+def _source(place: Place, agenda: Agenda) -> str:
+    return place.documents.shown("session_logs", agenda.source)
+
+
+def _warn(agenda: Agenda) -> None:
+    for doubt in agenda.queue.doubts:
+        loop_verbs.tell(f"warning: {agenda.source}:{doubt.line}: {doubt.message}")
+
+
+def _nothing(place: Place, agenda: Agenda) -> int:
+    where = _source(place, agenda)
+    why = "has no `## Next Steps`" if agenda.queue.section is None else "has nothing that can be worked on"
+    print(f"nothing to do: {where} {why}")
+    for one in [*agenda.selection.blocked, *agenda.selection.passed]:
+        print(said(f"  {one.item.title}: {one.reason}", sys.stdout))
+    for item in agenda.selection.proposed:
+        print(said(f"  {item.title}: {PROPOSED}", sys.stdout))
+    loop_verbs.tell("hint: raymond continuous-session edit opens it")
+    return 0
+
+
+def _show(place: Place, settings: Settings, agenda: Agenda) -> int:
+    """What would be done."""
+    most = settings.most or len(agenda.selection.ready)
+    print(f"queue:  {_source(place, agenda)}")
+    for number, item in enumerate(agenda.selection.ready, 1):
+        check = item.verification.command or "no check"
+        later = "" if number <= most else " (not in this run: --max-sessions)"
+        print(said(f"  {number}. {item.title}: {check}{later}", sys.stdout))
+    for one in [*agenda.selection.blocked, *agenda.selection.passed]:
+        print(said(f"  -  {one.item.title}: {one.reason}", sys.stdout))
+    for item in agenda.selection.proposed:
+        print(said(f"  -  {item.title}: {PROPOSED}", sys.stdout))
+    here = place.repository.branch()
+    new = settings.branch or ("a new branch raymond/ID" if place.repository.is_default(here) else here)
+    print(f"branch: {new}")
+    print("nothing was started")
+    return 0
+
+
+@command.command("status")
+@_DOCS
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def status(docs: str, as_json: bool) -> int:
+    """Show what the loop is doing, what it did and what is left."""
+    return loop_verbs.status(SESSION, docs, as_json=as_json)
+
+
+@command.command("stop")
+@_DOCS
+def stop(docs: str) -> int:
+    """Let the loop end after the item it is at."""
+    return loop_verbs.stop(SESSION, docs)
+
+
+@command.command("resume")
+@flags.showing(_DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
+def resume(show: flags.ShowFlags, docs: str, yes: bool) -> int:
+    """Continue the loop that was paused, stopped by a limit or cut off."""
+    return loop_verbs.resume_or_say(SESSION, docs, show, yes=yes)
+
+
+@command.command("edit")
+@_DOCS
+def edit(docs: str) -> int:
+    """Open the queue in your editor; also while an agent works, and then it counts for the next item."""
+    inside.check_agent("continuous-session edit")
+    place, found = loop_verbs.find(SESSION, docs)
+    return learning.edit(place.documents, found, _edit, loop_verbs.tell)
+
+
+def _edit(path: str) -> None:
+    click.edit(filename=path)
+
+
+@command.command("learn")
+@click.argument("text")
+@_DOCS
+def learn(text: str, docs: str) -> int:
+    """Tell every later session TEXT, through docs/critical-learnings.md."""
+    inside.check_agent("continuous-session learn")
+    if not text.strip():
+        raise UsageError("there is nothing to learn", hint="raymond continuous-session learn 'The API needs a retry'")
+    place, found = loop_verbs.find(SESSION, docs)
+    print(learning.learn(place.documents, found, text))
+    return 0
+
+
+@command.command("eject")
+@click.argument("folder", metavar="DIR")
+def eject(folder: str) -> int:
+    """Copy the workflow of the loop to DIR, to change it; start --workflow DIR runs it."""
+    print(learning.eject(starting.WORKFLOW, folder))
+    return 0

@@ -1,0 +1,83 @@
+"""The flags that loops have in common, and the settings they make."""
+
+from typing import Any
+
+import click
+
+from raymond.cli.count import Count
+from raymond.cli.flags import Duration, option
+from raymond.loops.settings import ON_DIRTY, ON_FAIL, ON_REPEAT, ON_REVIEW, Settings
+
+WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel")
+"""Flags of `run` that a loop does not have, or has with another meaning."""
+COMMON = (
+    click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs)."),
+    click.option("--attempts", type=Count(), default=2, metavar="N", help="Fresh sessions for an item (2)."),
+    click.option("--on-fail", type=click.Choice(ON_FAIL), default="skip", help="When its attempts are used up (skip)."),
+    click.option("--max-failures", type=Count(), default=3, metavar="N", help="Failures of an item in a row (3),"),
+    click.option("--on-repeat", type=click.Choice(ON_REPEAT), default="block", help="- and what follows then (block)."),
+    click.option("--pause", type=Duration(), default=2.0, metavar="TIME", help="Between two items (2s)."),
+    click.option("--pause-on-fail", is_flag=True, help="Wait for a person after an item that failed."),
+    click.option("--gate-timeout", type=Duration(), default=600.0, metavar="TIME", help="For one check (10m)."),
+    click.option("--no-commit", is_flag=True, help="Make no commits."),
+    click.option(
+        "--branch", default="", metavar="NAME|current", help="Work on this branch (raymond/ID on the default branch)."
+    ),
+    click.option(
+        "--on-dirty", type=click.Choice(ON_DIRTY), default="ask", help="What to do with uncommitted changes (ask)."
+    ),
+    click.option("--allow", multiple=True, metavar="PATTERN", help="Run only checks that match one of these."),
+    click.option("--deny", multiple=True, metavar="PATTERN", help="Run no check that matches."),
+    click.option("--accept-proposed", is_flag=True, help="Also run items that agents have proposed."),
+    click.option(
+        "--on-review",
+        type=click.Choice(ON_REVIEW),
+        default="set-aside",
+        help="A change that a person must see (set-aside).",
+    ),
+    click.option("--squash", is_flag=True, help="Make one commit of those that an agent made itself."),
+    click.option(
+        "--workflow", metavar="DIR", help="Run the workflow in DIR, made with eject, instead of the one that ships."
+    ),
+    click.option("--yes", is_flag=True, help="Do not ask whether to resume a loop that was cut off."),
+)
+
+
+def settings(loop: str, given: dict[str, Any], **more: Any) -> Settings:
+    """The settings that the flags of a loop make."""
+    return Settings(
+        loop=loop,
+        docs=given["docs"],
+        attempts=max(1, given["attempts"]),
+        on_fail=given["on_fail"],
+        max_failures=max(1, given["max_failures"]),
+        on_repeat=given["on_repeat"],
+        pause=given["pause"],
+        pause_on_fail=given["pause_on_fail"],
+        gate_timeout=given["gate_timeout"],
+        commits=not given["no_commit"],
+        branch=given["branch"],
+        squash=given["squash"],
+        accept_proposed=given["accept_proposed"],
+        on_review=given["on_review"],
+        allow=tuple(given["allow"]),
+        deny=tuple(given["deny"]),
+        **more,
+    )
+
+
+_OF_ITEMS = ("--attempts", "--on-fail", "--on-repeat", "--on-dirty", "--allow", "--deny", "--accept-proposed")
+DEFAULTS: dict[str, Any] = {
+    "attempts": 1,
+    "on_fail": "skip",
+    "on_repeat": "pause",
+    "accept_proposed": False,
+    "allow": (),
+    "deny": (),
+}
+"""What the flags of items would say where there are none."""
+
+
+def is_of_items(decorate: Any) -> bool:
+    """Whether a flag says something only about items of a queue."""
+    return bool(set(option(decorate).opts) & set(_OF_ITEMS))

@@ -1,0 +1,150 @@
+"""What loops have in common on the command line: status, stop, resume, and the questions on the way."""
+
+import json
+import sys
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from raymond.cli import background, foreground, prompt
+from raymond.cli.flags import ShowFlags
+from raymond.control import runs
+from raymond.control.handle import RunHandle
+from raymond.errors import UsageError
+from raymond.faces.foreign_text import said
+from raymond.loops import ending, loop_status, resuming, starting
+from raymond.loops.opening import Place
+from raymond.loops.settings import RALPH, SESSION
+from raymond.loops.starting import Found
+
+_NAMES = {SESSION: "continuous session", RALPH: "ralph loop"}
+
+
+def tell(text: str) -> None:
+    """Say something on the way."""
+    print(said(text, sys.stderr), file=sys.stderr)
+
+
+def asker() -> Callable[[str, tuple[str, ...]], str] | None:
+    """Asks the person at this terminal; None when there is none."""
+    return _ask if prompt.can_ask() else None
+
+
+def _ask(question: str, answers: tuple[str, ...]) -> str:
+    while True:
+        typed = prompt.ask(f"{question} {', '.join(answers[:-1])} or {answers[-1]}? [{answers[0]}] ").strip().casefold()
+        fitting = [one for one in answers if one.startswith(typed)] if typed else [answers[0]]
+        if len(fitting) == 1:
+            return fitting[0]
+
+
+def agrees(question: str, *, yes: bool) -> bool:
+    """Whether a person wants it; without one at a terminal, yes."""
+    if yes or not prompt.can_ask():
+        tell(f"{question} yes")
+        return True
+    return not prompt.ask(f"{question} ").strip().casefold().startswith("n")
+
+
+def name_of(loop: str) -> str:
+    """The loop in words."""
+    return _NAMES.get(loop, f"{loop} loop")
+
+
+def find(loop: str, docs: str) -> tuple[Place, Found | None]:
+    """Where this is, and the loop that is or was here."""
+    place = starting.place_here(docs, "", needs_git=loop == SESSION)
+    return place, starting.look(runs.here(), place.documents, loop)
+
+
+def status(loop: str, docs: str, *, as_json: bool) -> int:
+    """Show the loop of this directory."""
+    _, found = find(loop, docs)
+    if found is None or found.loop is None:
+        if as_json:
+            print(json.dumps({"loop": loop, "status": None, "state": found.state if found else None}))
+        else:
+            print(f"no active {name_of(loop)}")
+            if found:
+                tell(f"its state file says {found.status}, but its journal is not here")
+        return 0
+    print(
+        json.dumps(loop_status.document(found)) if as_json else loop_status.text(found, sys.stdout),
+        end="\n" if as_json else "",
+    )
+    return 0
+
+
+def stop(loop: str, docs: str) -> int:
+    """Let the loop end after the item it is at."""
+    _, found = find(loop, docs)
+    if found is None or found.loop is None or found.loop.run.is_over:
+        print(f"no active {name_of(loop)}")
+        return 0
+    starting.stop(found.loop)
+    number = found.loop.ledger.open.get("iteration")
+    unit = "Session" if loop == SESSION else "Iteration"
+    first = f"{unit} {number} ends first" if number and found.is_driven else "Nothing is running now"
+    print(f"Stopping {found.loop.id}. {first}; raymond {loop} status shows it.")
+    return 0
+
+
+def resume(loop: str, docs: str, show: ShowFlags, *, yes: bool) -> int | None:
+    """Take up the loop that was cut off; None when there is none that could be."""
+    place, found = find(loop, docs)
+    starting.check_alone(runs.here(), found, loop)
+    if found is None or found.status in ("complete", "failed"):
+        return None
+    code = take_up(place, found, loop, show, yes=yes)
+    return 0 if code is None else code
+
+
+def resume_or_say(loop: str, docs: str, show: ShowFlags, *, yes: bool) -> int:
+    """The same, or say that there is none."""
+    code = resume(loop, docs, show, yes=yes)
+    if code is None:
+        print(f"no active {name_of(loop)}")
+    return code or 0
+
+
+def introduce(handle: RunHandle) -> None:
+    """Say who answers, what may be spent, and what agents may not do."""
+    start = handle.start
+    budget = f"${start.budget:.2f} ({start.budget_from})" if start.budget else "no budget"
+    tell(f"{handle.id}: answered by {start.backend}, budget {budget}")
+    is_denied = start.permission_mode in ("", "acceptEdits") and not start.skip_permissions
+    if start.backend == "claude" and is_denied and not any(one.startswith("Bash") for one in start.allowed_tools):
+        tell("agents may edit files, but Bash is denied under acceptEdits; --allow-tool Bash allows it")
+
+
+def take_up(place: Place, found: Found, loop: str, show: ShowFlags, *, yes: bool) -> int | None:
+    """Ask whether to resume what was found, and do so; None when a new loop is to begin."""
+    if found.is_elsewhere:
+        host = found.state.get("host")
+        raise UsageError(
+            f"the state file says that process {found.state.get('pid')} on {host} runs a loop here",
+            hint=f"look there; if it is gone, remove {place.documents.state(loop)}",
+        )
+    status = found.status if found.status in resuming.QUESTIONS else "running"
+    question = resuming.QUESTIONS[status].format(session=found.session, most=found.most or "any")
+    if not agrees(question, yes=yes):
+        starting.give_up(runs.here(), found)
+        kept = starting.archive(place.documents, loop)
+        tell(f"the state file is kept as {kept}" if kept else "starting anew")
+        return None
+    if found.loop is None or found.loop.run.is_over:
+        starting.archive(place.documents, loop)
+        return None
+    handle = RunHandle(found.loop.project, found.loop.id)
+    if status == "stopping":
+        return _mark_complete(found)
+    starting.go_on(found.loop)
+    resuming.save(found.loop, asker(), tell)
+    return (background.start if show.detach else foreground.drive)(handle, replace(show))
+
+
+def _mark_complete(found: Found) -> int:
+    assert found.loop is not None
+    starting.give_up(found.loop.project, found)
+    handle = RunHandle(found.loop.project, found.loop.id)
+    return ending.tell(found.loop.project, handle.read(), stopped=True)

@@ -1,0 +1,164 @@
+"""`raymond ralph`: send the same prompt file to a fresh agent again and again, until it is done."""
+
+import os
+from typing import Any
+
+import click
+
+from raymond.cli import background, choice, flags, foreground, loop_flags, loop_verbs
+from raymond.cli import run as runs_of
+from raymond.cli.count import Count
+from raymond.cli.flags import StartFlags
+from raymond.control import runs
+from raymond.errors import UsageError
+from raymond.loops import opening, starting
+from raymond.loops.learning import eject as ejected
+from raymond.loops.settings import COMMIT, RALPH, Settings
+
+_DOCS = click.option(
+    "--docs", default="docs", metavar="DIR", help="The folder of the state file, if there is one (docs)."
+)
+_OWN = (
+    click.argument("prompt", type=click.Path()),
+    click.option(
+        "--max-iterations", "most", type=Count(), default=10, metavar="N", help="At most (10; 0 for no limit)."
+    ),
+    click.option(
+        "--gate", default="", metavar="CMD", help="An iteration counts, and is committed, only when this is green."
+    ),
+    click.option("--until", default="", metavar="TEXT", help="Done when the agent says <promise>TEXT</promise>."),
+    click.option("--goal", default="", metavar="CONDITION", help="Done when a small model judges that this is met."),
+    click.option("--commit", type=click.Choice(COMMIT), help="What is committed (green with --gate, else never)."),
+    click.option("--pin-prompt", is_flag=True, help="Read the prompt once; changes of its file do not count."),
+    *(one for one in loop_flags.COMMON if not loop_flags.is_of_items(one)),
+)
+
+
+class _Verbs(click.Group):
+    """A first word that is no verb is the prompt to start with."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.commands:
+            args = ["start", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["start", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("ralph", cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Send a prompt file to a fresh agent again and again: `ralph PROMPT.md` is `ralph start PROMPT.md`."""
+
+
+@command.command("start")
+@flags.looping(_OWN, loop_flags.WITHOUT)
+def start(given: StartFlags, prompt: str, **own: Any) -> int:
+    """Start the loop over PROMPT, or take up the one that was cut off here."""
+    given, options, _ = runs_of.choose(given)
+    foreground.check(given.show, dry=given.dry_run)
+    settings = _settings(prompt, own)
+    id = starting.new_id(RALPH, given.id_)
+    starting.check_new(id)
+    options.id = id
+    place = starting.place_here(own["docs"], id, needs_git=settings.commit != "never")
+    found = starting.look(runs.here(), place.documents, RALPH)
+    starting.check_alone(runs.here(), found, RALPH)
+    is_same = found is not None and found.loop is not None and found.loop.settings.prompt == settings.prompt
+    if found and is_same and found.status not in ("complete", "failed") and not given.dry_run:
+        code = loop_verbs.take_up(place, found, RALPH, given.show, yes=own["yes"])
+        if code is not None:
+            return code
+    if settings.commit != "never":
+        opening.check_repository(place.repository, settings.branch or "current")
+        settings = opening.branch_out(place, id, settings)
+    variables = {"check": settings.gate, "check_timeout": f"{settings.gate_timeout:g}s"}
+    options.variables = {**options.variables, **variables}
+    if not settings.goal:
+        options.small_model = options.small_model or "none"  # nobody is asked to judge
+    loaded = starting.load(own["workflow"] or starting.PLAIN, options)
+    loop_verbs.tell(_first_line(settings))
+    if given.dry_run:
+        print("nothing was started")
+        return 0
+    if found and found.state:
+        starting.archive(place.documents, RALPH)
+    handle = starting.begin(loaded, options, settings)
+    loop_verbs.introduce(handle)
+    choice.warn_of_reach(handle)
+    choice.warn_of_company(handle)
+    return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+
+
+def _settings(prompt: str, own: dict[str, Any]) -> Settings:
+    text = _read(prompt)
+    commit = own["commit"] or ("green" if own["gate"] else "never")
+    if commit == "green" and not own["gate"]:
+        raise UsageError("--commit green needs a check", hint="--gate 'make test', or --commit always")
+    if own["no_commit"]:
+        commit = "never"
+    return loop_flags.settings(
+        RALPH,
+        {**loop_flags.DEFAULTS, **own, "branch": "" if commit == "never" else own["branch"] or "current"},
+        most=own["most"],
+        prompt=os.path.relpath(prompt),
+        gate=own["gate"],
+        until=own["until"],
+        goal=own["goal"],
+        commit=commit,
+        pin=text if own["pin_prompt"] else "",
+    )
+
+
+def _read(prompt: str) -> str:
+    try:
+        with open(prompt, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        why = (error.strerror or "").lower() if isinstance(error, OSError) else "not a text in UTF-8"
+        raise UsageError(f"{prompt}: {why}", hint="name a file with the prompt: raymond ralph PROMPT.md") from None
+    if not text.strip():
+        raise UsageError(f"{prompt} is empty", hint="write into it what the agent should do each time")
+    return text
+
+
+def _first_line(settings: Settings) -> str:
+    most = f"at most {settings.most} iterations" if settings.most else "without a limit of iterations"
+    parts = [settings.prompt, most]
+    parts += [f"check: {settings.gate}"] if settings.gate else []
+    parts += [f"until: {settings.until}"] if settings.until else []
+    parts += [f"goal: {settings.goal}"] if settings.goal else []
+    parts.append("no commits" if settings.commit == "never" else f"commits: {settings.commit}, on {settings.branch}")
+    return "; ".join(parts)
+
+
+@command.command("status")
+@_DOCS
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def status(docs: str, as_json: bool) -> int:
+    """Show what the loop is doing and what it did."""
+    return loop_verbs.status(RALPH, docs, as_json=as_json)
+
+
+@command.command("stop")
+@_DOCS
+def stop(docs: str) -> int:
+    """Let the loop end after the iteration it is at."""
+    return loop_verbs.stop(RALPH, docs)
+
+
+@command.command("resume")
+@flags.showing(_DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
+def resume(show: flags.ShowFlags, docs: str, yes: bool) -> int:
+    """Continue the loop that was paused, stopped by a limit or cut off."""
+    return loop_verbs.resume_or_say(RALPH, docs, show, yes=yes)
+
+
+@command.command("eject")
+@click.argument("folder", metavar="DIR")
+def eject(folder: str) -> int:
+    """Copy the workflow of the loop to DIR, to change it; start --workflow DIR runs it."""
+    print(ejected(starting.PLAIN, folder))
+    return 0

@@ -1,0 +1,122 @@
+"""The end of a loop, whichever way it came: state file, summary, closing commit; all of it can be repeated."""
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from raymond.loops import documents, state, summary
+from raymond.loops.documents import SUMMARIES
+from raymond.loops.formats.state_file import Status
+from raymond.loops.ledger import Ledger
+from raymond.loops.loop_run import LoopRun
+from raymond.loops.repository import GitError
+from raymond.loops.settings import RALPH
+from raymond.machine.run import Run
+from raymond.store.project import Project
+from raymond.views.status import exit_code
+
+_CURRENT = ("iteration", "title", "check", "log")
+RECORDS = "chore(loop): records"
+
+
+def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False, stopped: bool = False) -> int:
+    """Conclude the loop, and print its summary; its exit code. `stopped`: it was stopping when it was cut off."""
+    loop = LoopRun(project, run)
+    if stopped and not loop.ledger.ended:
+        loop.ledger.ended, loop.ledger.why = "stopped", "somebody asked for it"
+        loop.ledger.left = [one.title for one in loop.selection().ready]
+    code = (1 if loop.ledger.failed else 0) if stopped else code_of(loop, signal)
+    conclude(loop)
+    sys.stdout.write(json.dumps(document(loop, code)) + "\n" if as_json else summary.text(loop))
+    sys.stdout.flush()
+    return code
+
+
+def conclude(loop: LoopRun) -> None:
+    """Write down how it ended."""
+    if loop.loop != RALPH or os.path.isdir(loop.documents.folder):
+        _write_summary(loop)
+        path = loop.documents.state(loop.loop)
+        snapshot = tuple(summary.remaining(loop))
+        state.write(path, loop.id, loop.settings, loop.ledger, status_of(loop), snapshot, pid=os.getpid())
+        _commit_records(loop)
+
+
+def status_of(loop: LoopRun) -> Status:
+    """The status as state files have it."""
+    run, ledger = loop.run, loop.ledger
+    if not run.is_over:
+        return "paused"
+    if run.final_status == "failed" and not ledger.ended:
+        return "failed"
+    return "paused" if ledger.ended == "limit" and ledger.left else "complete"
+
+
+def code_of(loop: LoopRun, signal: int = 0) -> int:
+    """The exit code of a loop."""
+    run, ledger = loop.run, loop.ledger
+    if run.final_status != "completed":
+        return exit_code(run, signal)
+    if loop.loop == RALPH:
+        return {"exhausted": 4, "impossible": 1}.get(ledger.ended, 0)
+    return 1 if ledger.failed else 0
+
+
+def document(loop: LoopRun, code: int) -> dict[str, Any]:
+    """The summary for programs."""
+    ledger = loop.ledger
+    return {
+        "workflow_id": loop.id,
+        "loop": loop.loop,
+        "mode": "external",
+        "status": status_of(loop),
+        "is_running": False,
+        "ended": summary.how(loop),
+        "exit_code": code,
+        "sessions": ledger.sessions,
+        "most": loop.settings.most or None,
+        "cost": round(loop.run.cost, 6),
+        "seconds": round(loop.run.now - loop.run.started_at, 3),
+        "branch": loop.settings.branch or None,
+        "current": {key: ledger.open[key] for key in _CURRENT if key in ledger.open},
+        "completed": _entries(ledger, is_done=True),
+        "failed": _entries(ledger, is_done=False),
+        "passed_over": [{"title": title, "reason": why} for title, why in ledger.passed],
+        "remaining": summary.remaining(loop),
+        "next": summary.advice(loop),
+    }
+
+
+def _entries(ledger: Ledger, *, is_done: bool) -> list[dict[str, Any]]:
+    found = ledger.done if is_done else ledger.failed
+    return [json.loads(one.write()) for one in found]
+
+
+def _write_summary(loop: LoopRun) -> None:
+    """One file for each ending: the same ending writes the same file."""
+    when = datetime.fromtimestamp(loop.run.now, UTC)
+    path = loop.documents.path(SUMMARIES, f"{loop.loop}-{when:%Y%m%dT%H%M%SZ}.md")
+    documents.write(path, summary.text(loop))
+
+
+def _commit_records(loop: LoopRun) -> None:
+    """Commit what is left of the loop's own documents, so that the next night can start; never inside of an item."""
+    if not loop.settings.commits or loop.ledger.open or (loop.loop == RALPH and loop.settings.commit == "never"):
+        return
+    repository = loop.repository
+    branch, head = repository.branch(), repository.head()
+    if not head or (loop.settings.branch and branch != loop.settings.branch) or repository.under_way():
+        return
+    own = [path for path in repository.dirt() if loop.documents.owns(path)]
+    if not own:
+        return
+    message = f"{RECORDS}\n\n{loop.loop}: {summary.how(loop)}\n\nRaymond-Run: {loop.id}\n"
+    date = f"{int(loop.run.now)} +0000"
+    try:
+        made = repository.commit(repository.tree(own), [head], message, date, sign=repository.signs)
+        if repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records"):
+            repository.refresh_paths(own)
+    except GitError as error:
+        print(f"the records of the loop were not committed: {error}", file=sys.stderr)

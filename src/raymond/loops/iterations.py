@@ -1,0 +1,242 @@
+"""Iterations of the plain loop: the same prompt file for a fresh agent, again and again."""
+
+import difflib
+import json
+import os
+import re
+from dataclasses import asdict
+from time import time
+from typing import Any
+
+from raymond.loops import documents, finishing, markers, state, turnover
+from raymond.loops.failing import Failure
+from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.formats.state_file import Status
+from raymond.loops.inspection import Inspection
+from raymond.loops.ledger import FAILED, PASSED, RED, UNCHECKED, Entry, Ledger, entry_of
+from raymond.loops.ledger import read as read_ledger
+from raymond.loops.step import Step, tag
+from raymond.loops.turnover import PAUSING, wait
+from raymond.loops.wishes import STOP
+from raymond.loops.work import Work, keeper_of
+from raymond.machine.prompts import neutral
+
+__all__ = ["aside", "asks", "begin", "collected", "green", "inspected", "over", "plan", "red", "wait", "write_state"]
+
+_REPLY = 8_000
+"""Characters of the last message that are judged, or told."""
+_OUTPUT = 4_000
+_PROMISE = re.compile(r"<promise>(.*?)</promise>", re.DOTALL)
+_DIFF = 4_000
+
+
+def collected(step: Step) -> Ledger:
+    """The ledger with what became of the last iteration."""
+    given = json.loads(step.text("gate_result") or "{}")
+    if step.visit == 1:
+        return Ledger(was_red=given.get("verdict", "passed") != "passed" if step.settings.gate else False)
+    ledger = read_ledger(step.input)
+    for outcome in json.loads(step.text("results") or "[]"):
+        _take(step, ledger, outcome)
+        ledger.open = {}
+    return ledger
+
+
+def _take(step: Step, ledger: Ledger, outcome: dict[str, str]) -> None:
+    name, is_done = outcome["state"], outcome["status"] == "done"
+    if name in ("PAUSE.py", "ANSWER.py"):
+        turnover.answered(ledger, outcome)
+    elif name == "GOAL.py":
+        _judged(ledger, outcome["result"] if is_done else "NOT_YET")
+    else:
+        given = json.loads(outcome["result"]) if is_done else _broken(ledger, outcome["error"])
+        reply = str(given.pop("reply", ""))
+        ledger.entries.append(entry_of(given))
+        ledger.unjudged = reply if ledger.entries[-1].is_done else ""
+        _finish(step, ledger, reply)
+
+
+def _broken(ledger: Ledger, error: str) -> dict[str, Any]:
+    opened = ledger.open
+    number = int(opened.get("iteration", "1"))
+    return asdict(Entry(number=number, key=_key(number), title=opened.get("title", ""), verdict=FAILED, error=error))
+
+
+def _finish(step: Step, ledger: Ledger, reply: str) -> None:
+    """Whether the loop has done what it was asked for: somebody says so, and the check is green."""
+    last, settings = ledger.entries[-1], step.settings
+    if not last.is_done:
+        return
+    said = [" ".join(one.split()) for one in _PROMISE.findall(reply)]
+    if settings.until and " ".join(settings.until.split()) in said:
+        ledger.ended, ledger.why = "done", f'the agent said "{settings.until}"{_and_green(settings.gate)}'
+    elif markers.has(reply, markers.ALL_DONE) and not settings.until and not settings.goal:
+        ledger.ended, ledger.why = "done", f"the agent said {markers.ALL_DONE}{_and_green(settings.gate)}"
+    elif settings.gate and ledger.was_red and not settings.until and not settings.goal:
+        ledger.ended, ledger.why = "done", "the check was red at the start and is green now"
+
+
+def _and_green(gate: str) -> str:
+    return ", and the check is green" if gate else ""
+
+
+def _judged(ledger: Ledger, verdict: str) -> None:
+    ledger.unjudged = ""
+    if verdict.strip() == "DONE":
+        ledger.ended, ledger.why = "done", "a model judges that the goal is met"
+    elif verdict.strip() == "IMPOSSIBLE":
+        ledger.ended, ledger.why = "impossible", "a model judges that the goal cannot be met"
+
+
+def over(step: Step, ledger: Ledger) -> bool:
+    """Whether there is no further iteration."""
+    settings = step.settings
+    if not ledger.ended and os.path.exists(step.file(STOP)):
+        ledger.ended, ledger.why = "stopped", "somebody asked for it"
+    if not ledger.ended and settings.most and ledger.sessions >= settings.most:
+        waited = settings.until or settings.goal or (settings.gate and ledger.was_red)
+        ledger.ended = "exhausted" if waited else "limit"
+        ledger.why = f"{settings.most} iterations were not enough" if waited else ""
+    return bool(ledger.ended)
+
+
+def asks(step: Step, ledger: Ledger) -> str:
+    """The question for a person before the loop goes on; empty when there is none."""
+    if not ledger.entries or ledger.asked == len(ledger.entries) or ledger.entries[-1].is_done:
+        return ""
+    recent = ledger.entries[-step.settings.max_failures :]
+    is_stuck = len(recent) == step.settings.max_failures and all(one.verdict == FAILED for one in recent)
+    if not is_stuck and not step.settings.pause_on_fail and ledger.entries[-1].action != "pause":
+        return ""
+    return f"{PAUSING}\n{' '.join(ledger.entries[-1].error.split())[:300]}\n{turnover.CONTINUE}"
+
+
+def begin(step: Step, ledger: Ledger) -> list[str]:
+    """The tags that let a fresh agent begin."""
+    settings = step.settings
+    ledger.sessions += 1
+    slot, now = str(len(ledger.entries) + 1), time()
+    text = settings.pin or documents.read(os.path.join(step.cwd, settings.prompt))
+    changed = _difference(ledger, text)
+    digest = ""
+    if settings.commit != "never":
+        _, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
+    ledger.open = {
+        "slot": slot,
+        "iteration": str(ledger.sessions),
+        "most": str(settings.most or "any number"),
+        "title": _title(text),
+        "key": _key(ledger.sessions),
+        "check": settings.gate,
+        "check_timeout": f"{settings.gate_timeout:g}s",
+        "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commit != "never" else "",
+        "began": f"{now:.3f}",
+        "baseline": digest,
+    }
+    write_state(step, ledger, "running")
+    ledger.prompt = text
+    more = {"prompt": text, "footer": _footer(step, ledger), "changed": changed}
+    pause = f"{settings.pause:g}s" if settings.pause and ledger.entries else None
+    label = f"iteration {ledger.sessions}"
+    return [tag("fork", "WORK.md", {"after": pause, "label": label, **ledger.open, **more}), wait(ledger)]
+
+
+def _title(text: str) -> str:
+    first = next((line.strip("# \t") for line in text.splitlines() if line.strip("# \t")), "an empty prompt")
+    return one_line(first)[:100]
+
+
+def _difference(ledger: Ledger, text: str) -> str:
+    """How the prompt differs from that of the iteration before; empty when it does not."""
+    if not ledger.prompt or ledger.prompt == text:
+        return ""
+    lines = difflib.unified_diff(ledger.prompt.splitlines(), text.splitlines(), "before", "now", n=1, lineterm="")
+    return "\n".join(lines)[:_DIFF]
+
+
+def _footer(step: Step, ledger: Ledger) -> str:
+    """What every iteration is told besides the prompt: where it stands, and how to say that all is done."""
+    settings = step.settings
+    most = f" of {settings.most}" if settings.most else ""
+    told = [
+        f"(This is iteration {ledger.sessions}{most}: this prompt is sent again and again, each time to a fresh memory."
+    ]
+    if settings.gate:
+        told.append(f"After it, `{settings.gate}` is run; nothing counts unless it is green.")
+    if settings.until:
+        told.append(f"When everything is done, and only then, write <promise>{settings.until}</promise>.")
+    elif not settings.goal:
+        told.append(f"When nothing is left to do, write {markers.ALL_DONE} on a line of its own.")
+    last = ledger.entries[-1] if ledger.entries else None
+    if last and not last.is_done and last.error:
+        told.append(f"The iteration before this one did not count: {neutral(last.error)[:_OUTPUT]}")
+    return " ".join(told) + ")"
+
+
+def write_state(step: Step, ledger: Ledger, status: Status) -> None:
+    """Write the state file, where there is a folder for it."""
+    if os.path.isdir(step.documents.folder):
+        path = step.documents.state(step.settings.loop)
+        state.write(path, step.id, step.settings, ledger, status, (), pid=os.getppid())
+
+
+# How an iteration ends
+
+
+def _key(number: int) -> str:
+    return f"iteration {number}"
+
+
+def inspected(work: Work) -> Inspection:
+    """What the agent did besides its work; nothing is looked at where nothing is committed."""
+    return work.inspect() if work.settings.commit != "never" else Inspection()
+
+
+def green(work: Work, reply: str) -> "Reported":
+    """An iteration that counts and is not committed."""
+    return Reported(work.entry(PASSED if work.check else UNCHECKED, Inspection()), reply)
+
+
+def red(work: Work, failure: Failure) -> Entry:
+    """An iteration that does not count; its changes stay in the tree."""
+    verdict = RED if failure.is_red else failure.verdict
+    return work.entry(verdict, Inspection(), error=work.excerpt(failure.text))
+
+
+def aside(work: Work, found: Inspection, verdict: str, reason: str) -> Entry:
+    """An iteration that a person has to look at; the tree is as it was before it."""
+    saved = ""
+    if work.settings.commit != "never":
+        saved = work.save(found, 1)
+        work.go_back(found)
+    return work.entry(verdict, found, error=work.excerpt(reason), action="aside", saved=saved)
+
+
+class Reported:
+    """An entry with what the agent said, for whoever judges it."""
+
+    def __init__(self, entry: Entry, reply: str) -> None:
+        self._entry = entry
+        self._reply = reply
+
+    def write(self) -> str:
+        """As it is handed on."""
+        return json.dumps({**json.loads(self._entry.write()), "reply": self._reply[-_REPLY:]})
+
+
+def plan(
+    work: Work, found: Inspection, gate: dict[str, Any], reply: str, failure: Failure | None = None
+) -> dict[str, Any] | str:
+    """What the commit will be; a text says why its message was rejected."""
+    verdict = (PASSED if work.check else UNCHECKED) if failure is None else RED
+    error = work.excerpt(failure.text) if failure else ""
+    entry = work.entry(verdict, found, wrote=tuple(gate.get("wrote", [])), error=error)
+    given = finishing.committed(work, found, gate, entry, f"chore(ralph): iteration {work.number}", _said(reply))
+    if isinstance(given, str):
+        return given
+    given["reply"] = reply[-_REPLY:]
+    return given
+
+
+def _said(reply: str) -> str:
+    return one_line(markers.without(reply).strip().partition("\n\n")[0])[:300]

@@ -1,0 +1,79 @@
+"""A run that is a loop, as whoever drives it or looks at it sees it."""
+
+import json
+import os
+
+from raymond.loops import documents, ledger, settings
+from raymond.loops.documents import LOGS, Documents
+from raymond.loops.formats import queue
+from raymond.loops.ledger import Ledger
+from raymond.loops.repository import Repository
+from raymond.loops.selection import Selection, select
+from raymond.loops.wishes import STOP
+from raymond.machine.run import Run
+from raymond.store.project import Project
+from raymond.system import git
+from raymond.system.files import make_private
+
+
+class LoopRun:
+    """A loop: its run, its settings, its documents and its ledger."""
+
+    def __init__(self, project: Project, run: Run) -> None:
+        self.project = project
+        self.run = run
+        start = run.start
+        self.id = start.workflow_id
+        self.settings = settings.read(start.metadata.get(settings.VARIABLE, ""))
+        self.loop = start.loop or self.settings.loop
+        self.top = git.top(start.cwd) or start.cwd
+        self.documents = Documents(start.cwd, self.settings.docs, self.top)
+        self.ledger = ledger_of(run)
+
+    def file(self, name: str) -> str:
+        """A file of the loop in the folder of the run."""
+        folder = self.project.run(self.id).file("loop")
+        make_private(folder)
+        return os.path.join(folder, name)
+
+    @property
+    def repository(self) -> Repository:
+        """The repository it works in."""
+        return Repository(self.top, self.file("index"))
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether somebody asked it to stop after the item it is at."""
+        return not self.run.is_over and os.path.exists(self.file(STOP))
+
+    def selection(self) -> Selection:
+        """What of the queue can be worked on, as it stands now."""
+        log = self.documents.newest()
+        found = queue.read(documents.read(self.documents.path(LOGS, log))) if log else queue.Queue((), (), None)
+        open_ = self.ledger.open.get("title", "")
+        key = " ".join(open_.split()).casefold()
+        return select((one for one in found.items if queue.key(one) != key), self.ledger, self.settings)
+
+
+def ledger_of(run: Run) -> Ledger:
+    """The ledger of a loop: what it returned, what its main agent was given last, or what it waits with."""
+    outcome = run.outcomes.get("main")
+    if outcome and outcome.status == "done":
+        return _read(outcome.result)
+    main = run.agents.get("main")
+    if main is None:
+        return Ledger()
+    rest = main.visit.rest
+    found = _read((rest.input if rest and rest.input else "") or main.visit.input)
+    for one in main.visit.results or ():
+        if one.status == "done" and one.state not in ("PAUSE.py", "ANSWER.py"):
+            found.entries.append(ledger.entry_of(json.loads(one.result)))
+            found.open = {}
+    return found
+
+
+def _read(text: str) -> Ledger:
+    try:
+        return ledger.read(text)
+    except (ValueError, TypeError, KeyError):
+        return Ledger()

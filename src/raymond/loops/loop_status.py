@@ -1,0 +1,109 @@
+"""The status of a loop, for people and programs."""
+
+import os
+from collections.abc import Iterator
+from time import time
+from typing import Any, TextIO
+
+from raymond.faces import words
+from raymond.loops import ending, summary
+from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.formats.log_line import lasted
+from raymond.loops.ledger import Entry
+from raymond.loops.loop_run import LoopRun
+from raymond.loops.settings import RALPH
+from raymond.loops.starting import Found
+
+_CELLS = 20
+_COMMITS = 5
+_MOST = 20
+"""Items of the queue that are listed."""
+
+
+def status_of(found: Found) -> str:
+    """What the loop does now."""
+    loop = found.loop
+    if loop is None:
+        return found.status
+    if loop.run.is_over:
+        return ending.status_of(loop)
+    if loop.is_stopping:
+        return "stopping"
+    return "running" if found.is_driven else "paused" if loop.run.stop or found.status == "paused" else "interrupted"
+
+
+def document(found: Found) -> dict[str, Any]:
+    """All of it for programs."""
+    loop = found.loop
+    assert loop is not None
+    known = ending.document(loop, ending.code_of(loop))
+    return known | {"status": status_of(found), "is_running": found.is_driven}
+
+
+def text(found: Found, stream: TextIO) -> str:
+    """All of it for people; with a bar on a terminal."""
+    assert found.loop is not None
+    return "\n".join(_lines(found.loop, found, bars=stream.isatty())) + "\n"
+
+
+def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
+    ledger = loop.ledger
+    ascii_ = os.environ.get("TERM") == "dumb"
+    yield f"{loop.loop} {loop.id}"
+    yield f"Mode:     EXTERNAL, {status_of(found).upper()}"
+    most = loop.settings.most
+    unit = "Iteration" if loop.loop == RALPH else "Session"
+    yield f"{unit + ':':<10}{ledger.sessions} of {most or 'any number'}"
+    if bars and most:
+        yield f"Progress: {bar(len(ledger.done), most, ascii_)}"
+    if ledger.open and not loop.run.is_over:
+        yield f"Current:  {one_line(ledger.open.get('title', ''))}"
+        yield f"Check:    {ledger.open.get('check') or 'none'}"
+        if ledger.open.get("log"):
+            yield f"Log:      {loop.documents.shown('session_logs', ledger.open['log'])}"
+    yield f"Elapsed:  {lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
+    yield f"Cost:     {words.money(loop.run)}"
+    commits = [one.commit[:12] for one in ledger.entries if one.commit]
+    named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
+    yield f"Commits:  {len(commits)} on {loop.settings.branch or 'HEAD'}{named}"
+    yield from ("", *map(_item, ledger.entries)) if ledger.entries else ()
+    yield from _queue(loop)
+    if loop.run.is_over or not found.is_driven:
+        yield f"\n{summary.how(loop)}"
+
+
+def bar(done: int, most: int, ascii_: bool = False) -> str:
+    """How much is done, as a bar of 20 cells."""
+    filled = min(_CELLS, round(_CELLS * done / most)) if most else 0
+    full, empty = ("#", "-") if ascii_ else ("█", "░")
+    return f"{full * filled}{empty * (_CELLS - filled)} {done}/{most}"
+
+
+def _item(entry: Entry) -> str:
+    glyph = "✓" if entry.is_done else "✗"
+    told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {lasted(entry.seconds)})"
+    return told if entry.is_done else f"{told}\n      {one_line(entry.error)[:200]}"
+
+
+def _queue(loop: LoopRun) -> Iterator[str]:
+    if loop.loop == RALPH:
+        return
+    found = loop.selection()
+    items = [(one, _tags(one)) for one in found.ready]
+    if items:
+        yield f"\nQueue: {len(items)}"
+        yield from (f"  {tags}{one_line(one.title)}" for one, tags in items[:_MOST])
+        if len(items) > _MOST:
+            yield f"  and {len(items) - _MOST} more"
+    for one in found.blocked:
+        yield f"  [BLOCKED: {one_line(one.reason)}] {one_line(one.item.title)}"
+    for passed in found.passed:
+        yield f"  (passed over: {one_line(passed.reason)}) {one_line(passed.item.title)}"
+    for item in found.proposed:
+        yield f"  *proposed* {_tags(item)}{one_line(item.title)}"
+
+
+def _tags(item: Any) -> str:
+    check = item.verification
+    told = f"[VERIFY: {one_line(check.command)}] " if check.kind == "command" else "[NO-VERIFY] "
+    return told + (f"[PRIORITY: {item.priority}] " if item.priority != 1 else "")

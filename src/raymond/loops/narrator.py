@@ -1,0 +1,126 @@
+"""Tells a loop in the lines that people and programs follow it by."""
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from raymond.drivers.face import Face, Quiet
+from raymond.faces.lines import Lines
+from raymond.loops.formats import log_line
+from raymond.loops.ledger import DONE
+from raymond.machine.events import (
+    AgentEnded,
+    AgentFailed,
+    AgentMoved,
+    AgentPaused,
+    AgentStarted,
+    Decision,
+    Event,
+    GateEnded,
+    StepFinished,
+    StepStarted,
+)
+from raymond.machine.run import Run
+from raymond.system.files import make_private
+
+_WORK = ("WORK.md", "REJECTED.md")
+
+
+def beside(first: Face, path: str) -> list[Face]:
+    """The faces of a loop: where there are only lines, its own take the place of those about agents and states."""
+    if isinstance(first, Lines):
+        quiet = Lines(quiet=True)
+        return [quiet, Narrator(path, (lambda _: None) if first.is_quiet else quiet.on_note)]
+    return [first, Narrator(path, first.on_note)]
+
+
+class Narrator(Quiet):
+    """The lines of a loop, in a file and for whoever watches."""
+
+    def __init__(self, path: str, tell: Callable[[str], None]) -> None:
+        make_private(os.path.dirname(path))
+        self._file = open(path, "a", encoding="utf-8", errors="backslashreplace")
+        self.name = path
+        self._tell = tell
+        self._items: dict[str, dict[str, str]] = {}
+        """The variables of the agents that do an item."""
+        self._states: dict[str, str] = {}
+
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
+        """Write what they mean for the loop."""
+        for decision in decisions:
+            when = datetime.fromtimestamp(decision.time, UTC)
+            for event in decision.events:
+                for text in self._words(run, event):
+                    line = log_line.line(when, text)
+                    self._file.write(f"{line}\n")
+                    self._tell(line)
+        self._file.flush()
+
+    def _words(self, run: Run, event: Event) -> list[str]:
+        agent = getattr(event, "agent", "")
+        if isinstance(event, AgentStarted):
+            return self._started(event)
+        if agent not in self._items and not self._knows(run, agent):
+            return []
+        item, state = self._items[agent], self._states.get(agent, "")
+        match event:
+            case StepFinished() if state in _WORK:
+                return [log_line.implemented()]
+            case StepStarted(phase="gate"):
+                return [log_line.verifying(item.get("check", ""))]
+            case GateEnded():
+                return [_checked(event)]
+            case AgentMoved():
+                self._states[agent] = event.state
+                return [log_line.committing()] if event.state == "COMMIT.py" else []
+            case AgentPaused(kind="review"):
+                return [f"Waiting for a person: {event.reason}"]
+            case AgentEnded():
+                return [_ended(item, event.result)]
+            case AgentFailed():
+                return [f"Iteration {item.get('iteration', '')} failed: {event.error}"]
+            case _:
+                return []
+
+    def _started(self, event: AgentStarted) -> list[str]:
+        if "question" in event.variables:
+            return ["Pausing for review"]
+        if "iteration" not in event.variables:
+            return []
+        self._items[event.agent], self._states[event.agent] = event.variables, event.state
+        most = event.variables.get("most", "")
+        count = log_line.starting(int(event.variables["iteration"]), int(most) if most.isdecimal() else 0)
+        return [count, log_line.selected(event.variables.get("title", ""))]
+
+    def _knows(self, run: Run, agent: str) -> bool:
+        """Whether an agent does an item; one that another driver has started is looked up."""
+        there = run.agents.get(agent)
+        if there is None or "iteration" not in (there.variables or {}):
+            return False
+        self._items[agent], self._states[agent] = dict(there.variables or {}), there.state
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _checked(event: GateEnded) -> str:
+    if event.verdict in ("passed", "failed"):
+        return log_line.verified(0 if event.verdict == "passed" else event.exit_code or 1)
+    return f"Verification {event.verdict.upper()}: {event.reason}"
+
+
+def _ended(item: dict[str, str], result: str) -> str:
+    try:
+        entry = json.loads(result)
+        number, verdict = int(entry["number"]), entry["verdict"]
+    except (ValueError, KeyError, TypeError):
+        return f"Iteration {item.get('iteration', '')} ended"
+    seconds = float(entry.get("seconds", 0.0))
+    if verdict in DONE:
+        return log_line.completed(number, seconds)
+    why = " ".join(str(entry.get("error", "")).split())[:200]
+    return f"Iteration {number} failed ({verdict}, {log_line.lasted(seconds)}): {why}"

@@ -1,0 +1,188 @@
+"""Before a loop begins: what must hold, and what is said or done about what does not. Nothing is started here."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from raymond.errors import UsageError
+from raymond.loops import documents
+from raymond.loops.documents import LOGS, Documents
+from raymond.loops.formats import queue
+from raymond.loops.formats.queue import Queue
+from raymond.loops.ledger import Ledger
+from raymond.loops.repository import Repository
+from raymond.loops.selection import Selection, select
+from raymond.loops.settings import Settings
+from raymond.system import git
+
+Ask = Callable[[str, tuple[str, ...]], str]
+"""Puts a question with these answers to a person; the first answer is the default."""
+_SHOWN = 5
+_SHELL = frozenset("! . : [ [[ cd command eval exec exit export for if set source test time type until while {".split())
+"""Words of the shell that are no programs."""
+_EXAMPLE = "write one with `## Next Steps` and items such as `1. [VERIFY: make test] Add a login page`: docs/loops.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a loop works."""
+
+    documents: Documents
+    repository: Repository
+
+
+def place(docs: str, index: str, *, needs_git: bool = True) -> Place:
+    """The directory here, which must be in a repository if commits are made."""
+    cwd = os.getcwd()
+    top = git.top(cwd) or ("" if needs_git else os.path.realpath(cwd))
+    if not top:
+        raise UsageError("this is not a git repository: a loop commits what it has checked", hint=_INIT)
+    found = Documents(cwd, os.path.relpath(docs) if os.path.isabs(docs) else docs, top)
+    if os.path.realpath(found.folder) != top and not os.path.realpath(found.folder).startswith(f"{top}/"):
+        raise UsageError(f"--docs {docs} is not in this repository", hint="name a folder below the directory here")
+    return Place(found, Repository(top, index))
+
+
+_INIT = "git init && git add -A && git commit -m 'Start'"
+
+
+def check_docs(found: Documents) -> None:
+    """Refuse a directory without the folder of documents."""
+    if not os.path.isdir(found.folder):
+        raise UsageError(
+            f"there is no folder {found.docs} here", hint=f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {_EXAMPLE}"
+        )
+    if not os.access(found.folder, os.W_OK):
+        raise UsageError(
+            f"the folder {found.docs} cannot be written", hint="make it writable: a loop keeps its records there"
+        )
+
+
+def check_repository(repository: Repository, branch: str) -> None:
+    """Refuse a repository in which no commit can be made as it should be."""
+    if not repository.head():
+        raise UsageError("this repository has no commit yet", hint="git add -A && git commit -m 'Start'")
+    if under_way := repository.under_way():
+        raise UsageError(f"{under_way} is in progress here", hint="finish or abort it first: `git status` says how")
+    if not repository.branch() and branch in ("", "current"):
+        raise UsageError(
+            "HEAD is detached: commits would belong to no branch", hint="git switch -c NAME, or --branch NAME"
+        )
+    if not repository.identity():
+        hint = "git config user.name 'Your Name' && git config user.email you@example.com"
+        raise UsageError("git does not know who commits", hint=hint)
+
+
+def source(found: Documents, asked: str | None) -> str:
+    """The session log that the queue comes from, relative to the folder of logs."""
+    if asked:
+        path = asked if os.path.exists(asked) else found.path(LOGS, asked)
+        if not os.path.isfile(path):
+            raise UsageError(
+                f"--from-session {asked}: there is no such file", hint=f"ls {shlex.quote(found.shown(LOGS))}"
+            )
+        return os.path.relpath(path, found.path(LOGS))
+    newest = found.newest()
+    if not newest:
+        raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=_EXAMPLE)
+    return newest
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """What a loop would work through."""
+
+    source: str
+    queue: Queue
+    selection: Selection
+
+
+def agenda(found: Documents, settings: Settings) -> Agenda:
+    """The queue of a loop that begins."""
+    read = queue.read(documents.read(found.path(LOGS, settings.source)))
+    return Agenda(settings.source, read, select(read.items, Ledger(), settings))
+
+
+def check_programs(agenda: Agenda, cwd: str) -> None:
+    """Refuse a queue with a check whose program is not here: it would be red all night."""
+    for item in agenda.selection.ready:
+        if item.verification.kind == "command" and (name := _missing(item.verification.command, cwd)):
+            raise UsageError(
+                f'the check of "{item.title}" needs `{name}`, which is not here',
+                hint="install it, or change the check; --deny leaves items with such a check out",
+            )
+
+
+def _missing(command: str, cwd: str) -> str:
+    """The program of a command, if nobody could find it; a file of the project may be part of the work."""
+    from raymond.language import shell_line
+
+    for pipeline in shell_line.read(command)[:1]:
+        word = pipeline[0].words[0] if pipeline and pipeline[0].words else ""
+        if not word or "/" in word or "$" in word or word in _SHELL or shutil.which(word):
+            return ""
+        return word
+    return ""
+
+
+def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> str:
+    """Deal with a tree that is not as HEAD has it; what was done, in words."""
+    dirt = [path for path in place.repository.dirt() if not place.documents.owns(path)]
+    if not dirt:
+        return ""
+    more = f" and {len(dirt) - _SHOWN} more" if len(dirt) > _SHOWN else ""
+    what = f"{', '.join(dirt[:_SHOWN])}{more}"
+    if on_dirty == "ask":
+        if ask is None:
+            raise UsageError(
+                f"the tree has changes that are not committed: {what}",
+                hint="commit or stash them; or --on-dirty commit, discard (they are saved first) or continue",
+            )
+        on_dirty = ask(f"The tree has changes that are not committed: {what}.", ("commit", "discard", "continue"))
+    if on_dirty == "continue":
+        return f"going on with changes that are not committed: {what}"
+    return (_commit if on_dirty == "commit" else _discard)(place, id, dirt)
+
+
+def _commit(place: Place, id: str, dirt: list[str]) -> str:
+    repository = place.repository
+    head, branch = repository.head(), repository.branch()
+    made = repository.commit(
+        repository.tree(dirt), [head], "chore: commit work in progress before the loop\n", _now(), sign=repository.signs
+    )
+    repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: work in progress")
+    repository.refresh()
+    return f"committed what was there as {made[:12]}"
+
+
+def _discard(place: Place, id: str, dirt: list[str]) -> str:
+    repository = place.repository
+    head, name = repository.head(), f"refs/raymond/{id}/dirty"
+    repository.move(name, repository.commit(repository.tree(), [head], "raymond: what was there before\n", _now()))
+    repository.bring_back(head, dirt)
+    repository.refresh()
+    return f"put away what was there; it is kept in {name}"
+
+
+def _now() -> str:
+    return f"{int(datetime.now(UTC).timestamp())} +0000"
+
+
+def branch_out(place: Place, id: str, settings: Settings) -> Settings:
+    """The settings with the branch that the loop works on, which is checked out then."""
+    repository, here, asked = place.repository, place.repository.branch(), settings.branch
+    if asked == "current" or (not asked and not repository.is_default(here)) or asked == here:
+        return replace(settings, branch=here)
+    name = asked or f"raymond/{id}"
+    if not repository.is_branch_name(name):
+        raise UsageError(f"`{name}` cannot be the name of a branch", hint="--branch NAME")
+    there = repository.reference(f"refs/heads/{name}")
+    if there and there != repository.head():
+        repository.check_out(name)
+    else:
+        repository.move(f"refs/heads/{name}", repository.head())
+        repository.switch(name)
+    return replace(settings, branch=name)

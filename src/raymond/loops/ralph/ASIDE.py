@@ -1,0 +1,18 @@
+"""A person has to look before the iteration can count: keep it, and go on from where it began."""
+
+import json
+
+from raymond.loops import iterations
+from raymond.loops.ledger import REVIEW
+from raymond.loops.step import Step, document, end, tag
+from raymond.loops.work import Work
+
+step = Step()
+work = Work(step)
+found = iterations.inspected(work)
+gate = json.loads(step.text("gate_result") or "{}")
+
+verdict = found.verdict or gate.get("verdict", REVIEW)
+verdict = REVIEW if verdict == "not comparable" else verdict
+reason = "; ".join(one for one in (found.reason, step.text("error"), *gate.get("changes", [])) if one)
+end(tag("result", document(iterations.aside(work, found, verdict, reason).write())))

@@ -1,0 +1,5 @@
+"""Let a person decide whether the loop goes on."""
+
+from raymond.loops.step import Step, end, tag
+
+end(tag("ask", Step().variable("question"), {"next": "ANSWER.py"}))

@@ -1,0 +1,14 @@
+"""The files are not those that were checked: check them again, then go on as before."""
+
+# /// raymond
+# gate: "{{check}}"
+# gate_timeout: "{{check_timeout}}"
+# on_review: "{{on_review}}"
+# on_fail: RED.py
+# max_visits: 3
+# then: RED.py
+# ///
+
+from raymond.loops.step import Step, end, tag
+
+end(tag("goto", "PREPARE.py", {"input": Step().input}))

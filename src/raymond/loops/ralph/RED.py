@@ -1,0 +1,15 @@
+"""The iteration did not end green: its changes stay in the tree for the next one, unless they are committed anyway."""
+
+import json
+
+from raymond.loops import failing, iterations
+from raymond.loops.step import Step, document, end, tag
+from raymond.loops.work import Work
+
+step = Step()
+work = Work(step)
+failure = failing.read(step.input, step.text("error"), step.text("gate"), json.loads(step.text("gate_result") or "{}"))
+if step.settings.commit == "always":
+    plan = iterations.plan(work, iterations.inspected(work), {}, step.input, failure)
+    end(tag("goto", "COMMIT.py", {"input": json.dumps(plan)}))
+end(tag("result", document(iterations.red(work, failure).write())))

@@ -1,0 +1,206 @@
+"""Start a loop over sessions, take up one that was cut off, or look at it."""
+
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from time import time
+from typing import Any
+
+from raymond.control import runs, steer
+from raymond.control import start as starts
+from raymond.control.handle import RunHandle
+from raymond.control.start import Choices
+from raymond.errors import JournalError, RunBusy, UsageError
+from raymond.loops import documents, ending, opening
+from raymond.loops.documents import STATES, Documents
+from raymond.loops.formats import state_file
+from raymond.loops.loop_run import LoopRun
+from raymond.loops.opening import Agenda, Place
+from raymond.loops.settings import VARIABLE, Settings
+from raymond.loops.wishes import STOP
+from raymond.store import project as projects
+from raymond.store.loader import Loaded
+from raymond.store.project import Project
+from raymond.system.files import replace as write_file
+
+WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "session")
+"""The workflow of the loop over sessions."""
+PLAIN = os.path.join(os.path.dirname(WORKFLOW), "ralph")
+"""The workflow of the plain loop."""
+
+
+DENIED = (
+    *(
+        "Bash(git push --force:*)",
+        "Bash(git push -f:*)",
+        "Bash(git push --force-with-lease:*)",
+        "Bash(git push --mirror:*)",
+    ),
+    *("Bash(git reset --hard:*)", "Bash(git clean -f:*)", "Bash(git clean -fd:*)", "Bash(git clean -fdx:*)"),
+    *(f"Edit(**/{name})" for name in STATES.values()),
+)
+"""What agents of a loop may not do, where their program can be told so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A loop that a state file tells of."""
+
+    status: str
+    session: int
+    most: int
+    state: dict[str, Any]
+    loop: LoopRun | None
+    """None when its journal is not here."""
+    is_driven: bool = False
+    is_elsewhere: bool = False
+    """Its process may run on another host."""
+
+
+def look(project: Project, found: Documents, loop: str) -> Found | None:
+    """The loop that the state file of this directory tells of; a broken file is kept aside."""
+    path = found.state(loop)
+    try:
+        text = documents.read(path)
+        given = state_file.read(text) if text else {}
+    except state_file.Broken:
+        os.replace(path, f"{path}.broken")
+        given = {}
+    id = given.get("workflow_id") or _latest(project, loop)
+    there = _run(project, str(id)) if id else None
+    if not given and there is None:
+        return None
+    status = str(given.get("status") or "running")
+    if there and there.run.is_over:
+        status = ending.status_of(there)
+    host = given.get("host")
+    return Found(
+        status=status,
+        session=_number(given.get("currentSession", given.get("currentIteration")))
+        or (there.ledger.sessions if there else 0),
+        most=_number(given.get("maxSessions", given.get("maxIterations"))) or (there.settings.most if there else 0),
+        state=given,
+        loop=there,
+        is_driven=there is not None and runs.is_driven(project.run(there.id)),
+        is_elsewhere=there is None and bool(host) and host != os.uname().nodename,
+    )
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _run(project: Project, id: str) -> LoopRun | None:
+    folder = project.run(id) if id.replace("-", "").replace("_", "").isalnum() else None
+    if folder is None or not folder.exists:
+        return None
+    try:
+        return LoopRun(project, RunHandle(project, id).read())
+    except JournalError:
+        return None
+
+
+def _latest(project: Project, loop: str) -> str:
+    """The last run of this project that is such a loop and has not ended; empty when there is none."""
+    for id in project.ids():
+        try:
+            start = RunHandle(project, id).start
+        except JournalError:
+            continue
+        if start.loop == loop and (there := _run(project, id)) and not there.run.is_over:
+            return id
+    return ""
+
+
+def archive(found: Documents, loop: str) -> str:
+    """Put the state file of a loop aside, with the time; its new name."""
+    path = found.state(loop)
+    if not os.path.lexists(path):
+        return ""
+    base = f"{path}.{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    name, number = base, 1
+    while os.path.lexists(name):
+        number += 1
+        name = f"{base}_{number}"
+    os.replace(path, name)
+    return os.path.basename(name)
+
+
+def check_alone(project: Project, found: Found | None, loop: str) -> None:
+    """Refuse a second loop on the same checkout while the first lives."""
+    if found and found.is_driven and found.loop:
+        raise RunBusy(
+            f"a {loop} is running here: {found.loop.id}",
+            path=project.run(found.loop.id).journal,
+            hint=f"raymond {loop} status shows it, raymond {loop} stop ends it after the item it is at",
+        )
+
+
+def prepare(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
+    """Check everything that must hold before a turn; the settings with their source, and what there is to do."""
+    opening.check_docs(place.documents)
+    opening.check_repository(place.repository, settings.branch)
+    settings = replace(settings, source=opening.source(place.documents, settings.source or None))
+    agenda = opening.agenda(place.documents, settings)
+    opening.check_programs(agenda, place.documents.cwd)
+    return settings, agenda
+
+
+def new_id(name: str, asked: str = "") -> str:
+    """The id of a new run."""
+    return asked or f"{name}-{os.urandom(4).hex()}"
+
+
+def load(workflow: str, choices: Choices) -> Loaded:
+    """The workflow of a loop, with what its agents may not do; refused when no run could begin with it."""
+    if choices.backend in ("", "claude") and not choices.replies:
+        for state in ("WORK.md", "REJECTED.md"):
+            denied = {"disallowed_tools": list(DENIED), **choices.overrides.get(state, {})}
+            choices.overrides = {**choices.overrides, state: denied}
+    loaded = starts.load(workflow, choices.overrides)
+    starts.prepare(loaded, choices)
+    return loaded
+
+
+def begin(loaded: Loaded, choices: Choices, settings: Settings) -> RunHandle:
+    """Write the first decision of the loop's run."""
+    choices.variables = {**choices.variables, VARIABLE: settings.write()}
+    choices.loop = settings.loop
+    return starts.begin_here(loaded, choices)
+
+
+def place_here(docs: str, id: str, *, needs_git: bool = True) -> Place:
+    """Where a loop with this id works."""
+    project = projects.at(os.getcwd())
+    index = project.run(id).file("loop", "index") if id else os.path.join(project.root, "loop-index")
+    return opening.place(docs, index, needs_git=needs_git)
+
+
+def stop(loop: LoopRun) -> None:
+    """Let the loop end after the item it is at."""
+    write_file(loop.file(STOP), b"")
+    path = loop.documents.state(loop.loop)
+    try:
+        before = state_file.read(documents.read(path) or "{}")
+    except state_file.Broken:
+        before = {}
+    known = {"status": "stopping", "lastUpdated": f"{datetime.fromtimestamp(time(), UTC):%Y-%m-%dT%H:%M:%SZ}"}
+    documents.write(path, state_file.write(known, before))
+
+
+def go_on(loop: LoopRun) -> None:
+    """Forget that it was asked to stop."""
+    if os.path.exists(loop.file(STOP)):
+        os.unlink(loop.file(STOP))
+
+
+def give_up(project: Project, found: Found) -> None:
+    """End the run of a loop that is not to be taken up: `resume --all` must not."""
+    if found.loop and not found.loop.run.is_over:
+        steer.cancel(project, found.loop.id)
+
+
+def check_new(id: str) -> None:
+    """Refuse an id with which no run can begin."""
+    if not id.replace("-", "").replace("_", "").isalnum() or len(id) > 100:
+        raise UsageError(f"`{id}` is not a valid id", hint="use up to 100 letters, digits, _ and -")

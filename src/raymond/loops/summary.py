@@ -1,0 +1,135 @@
+"""The summary of a loop: how it ended, what it did, what is left, and what a person should do next."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from raymond.faces import words
+from raymond.loops.formats.foreign_text import code, one_line
+from raymond.loops.formats.log_line import lasted
+from raymond.loops.ledger import RED, REVIEW, TAMPERED, Entry, Ledger
+from raymond.loops.loop_run import LoopRun
+from raymond.loops.settings import RALPH
+
+_HOW = {
+    "complete": "completed: nothing that can be worked on is left in the queue",
+    "limit": "limit: the maximum of {most} was reached",
+    "stopped": "stopped: {why}",
+    "done": "completed: {why}",
+    "exhausted": "limit: {why}",
+    "impossible": "failed: {why}",
+}
+_EXCERPT = 300
+_COMMIT = 12
+
+
+def how(loop: LoopRun) -> str:
+    """How the loop ended, or why it does not go on."""
+    ledger = loop.ledger
+    if ledger.ended:
+        most = words.many(loop.settings.most, "iteration" if loop.loop == RALPH else "session")
+        return _HOW[ledger.ended].format(most=most, why=ledger.why or "somebody asked for it")
+    if loop.run.final_status == "failed":
+        return f"failed: {words.reason(loop.run) or words.failures(loop.run)}"
+    if loop.run.final_status == "cancelled":
+        return "cancelled"
+    return f"paused: {words.reason(loop.run) or 'it waits for a person'}"
+
+
+def text(loop: LoopRun) -> str:
+    """The whole summary, as markdown."""
+    return "\n".join(_lines(loop)).rstrip("\n") + "\n"
+
+
+def _lines(loop: LoopRun) -> Iterator[str]:
+    ledger, run = loop.ledger, loop.run
+    unit = "Iterations" if loop.loop == RALPH else "Sessions"
+    yield f"# {loop.loop} {loop.id}"
+    yield ""
+    yield f"- Ended: {one_line(how(loop))}"
+    yield f"- Run window: {_time(run.started_at)} to {_time(run.now)} ({lasted(run.now - run.started_at)})"
+    yield f"- {unit} used: {ledger.sessions} of {loop.settings.most or 'any number'}"
+    yield f"- Success rate: {rate(ledger)}"
+    yield f"- Cost: {words.money(run)}"
+    commits = [one.commit[:_COMMIT] for one in ledger.entries if one.commit]
+    named = f" ({', '.join(commits)})" if commits else ""
+    if loop.settings.branch:
+        yield f"- Commits: {len(commits)}{named} on {loop.settings.branch}"
+    yield from _section("Completed", map(_completed, ledger.done))
+    yield from _section("Failed", map(_failed, ledger.failed))
+    yield from _section(
+        "Blocked, skipped and proposed", (f"{one_line(title)}: {one_line(why)}" for title, why in ledger.passed)
+    )
+    yield from _section(
+        "Noticed", (f"{one_line(one.title)}: the agent {one_line(note)}" for one, note in ledger.named())
+    )
+    yield from _section("Remaining", (one_line(title) for title in remaining(loop)))
+    yield from _section("What to do next", advice(loop))
+
+
+def rate(ledger: Ledger) -> str:
+    """The share of the items that were worked on and count, in percent and as a fraction."""
+    done, all_ = len(ledger.done), len(ledger.done) + len(ledger.failed)
+    return f"{round(100 * done / all_)}% ({done}/{all_})" if all_ else "nothing was worked on"
+
+
+def remaining(loop: LoopRun) -> list[str]:
+    """The titles that can still be worked on."""
+    if loop.ledger.ended:
+        return loop.ledger.left
+    if loop.loop == RALPH:
+        return []
+    opened = loop.ledger.open.get("title")
+    return [*([opened] if opened else []), *(one.title for one in loop.selection().ready)]
+
+
+def _section(title: str, items: "Iterator[str] | map[str] | list[str]") -> Iterator[str]:
+    found = list(items)
+    if found:
+        yield from ("", f"## {title}", "", *(f"- {one}" for one in found))
+
+
+def _completed(entry: Entry) -> str:
+    check = f": {code(entry.check)}" if entry.check else ""
+    commit = f", commit {entry.commit[:_COMMIT]}" if entry.commit else ""
+    log = f", {entry.log}" if entry.log else ""
+    wrote = f"; the check wrote {', '.join(map(one_line, entry.wrote))}" if entry.wrote else ""
+    return f"{one_line(entry.title)} ({entry.verdict}{check}, {lasted(entry.seconds)}{commit}{log}){wrote}"
+
+
+def _failed(entry: Entry) -> str:
+    loud = "TAMPERED" if entry.verdict == TAMPERED else entry.verdict
+    error = one_line(entry.error)
+    error = f"{error[:_EXCERPT]}..." if len(error) > _EXCERPT else error
+    kept = f"; its changes are kept in {entry.saved}" if entry.saved else ""
+    times = f", {words.many(entry.attempts, 'attempt')}" if entry.attempts > 1 else ""
+    return f"{one_line(entry.title)} ({loud}{times}): {error}{kept}"
+
+
+def advice(loop: LoopRun) -> list[str]:
+    """What a person should do next."""
+    ledger = loop.ledger
+    found = []
+    aside = [one for one in ledger.failed if one.verdict in (REVIEW, TAMPERED)]
+    for one in aside[:5]:
+        found.append(f"look at what was set aside: git diff {loop_base(loop)}...{one.saved}")
+    for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED)][:5]:
+        where = [one.log, f"git show {one.saved}" if one.saved else "git diff"]
+        found.append(f"see why {code(one.title)} failed: {', '.join(filter(None, where))}")
+    if ledger.passed:
+        found.append("unblock or remove the items that were passed over: raymond continuous-session edit")
+    if not loop.run.is_over:
+        found.append(f"go on: raymond {loop.loop} resume")
+    elif remaining(loop):
+        found.append(f"go on with the rest: raymond {loop.loop} start")
+    if any(one.commit for one in ledger.entries):
+        found.append("read what was committed: git log -p --grep=Raymond-Run")
+    return found or ["nothing"]
+
+
+def loop_base(loop: LoopRun) -> str:
+    """The branch that the loop works on."""
+    return loop.settings.branch or "HEAD"
+
+
+def _time(when: float) -> str:
+    return f"{datetime.fromtimestamp(when, UTC).astimezone():%Y-%m-%d %H:%M}"
