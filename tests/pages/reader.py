@@ -44,6 +44,14 @@ DIFFERS = (
     (r"(?<= gate is red \()\d[\w.]*(?: \d\w*)*", "DURATION"),
     (r"(?<= gate passed \()\d[\w.]*(?: \d\w*)*", "DURATION"),
     (r"(?<= gate does not count \(review, )\d[\w.]*(?: \d\w*)*", "DURATION"),
+    (r"^(- Run window:) .*$", r"\1 WINDOW"),
+    (r"(?<=commit )[0-9a-f]{12}\b", "COMMIT"),
+    (r"^(- Commits: \d+) \([0-9a-f, ]+\)", r"\1"),
+    (r"^(Commits:  \d+ on \S+): [0-9a-f, ]+$", r"\1"),
+    (r"\b\d{8}_\d{4}_session(_\d+)?(?=\.md)", "LOG"),
+    (r"(?<=, )(\d+h )?(\d+m )?\d+s\b", "DURATION"),
+    (r"^(\[TIME\] ralph-loop: Iteration \d+ complete) \(.*\)$", r"\1"),
+    (r"^(Elapsed:) .*$", r"\1"),
     (r"^(sealed \d+ files?) in \S+:", r"\1 in DURATION:"),
     (r"^(a twin of this directory takes) \S+ \((overlay|copy|in place)\)$", r"\1 DURATION"),
 )
@@ -107,7 +115,7 @@ class Reader:
 
     def _writes(self, name: str, text: str) -> None:
         path = self._room.path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
 
     def _types(self, typed: Typed) -> None:

@@ -1,0 +1,80 @@
+"""A repository in which a loop runs for the tests: real git, the real command, agents that are scripts."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from running import Ran, Room
+
+LOG = "docs/session_logs/20250117_0900_session.md"
+QUEUE = "1. [VERIFY: sh check.sh] Write the answer\n"
+CHECK = "grep -q 42 answer.txt\n"
+HONEST = "echo 42 > answer.txt; echo '## Summary'; echo 'I wrote it.'; echo ITERATION_COMPLETE"
+
+
+class Night:
+    """A room that is a repository, with a queue and an agent that does what a script says."""
+
+    def __init__(self, path: Path, queue: str = QUEUE, agent: str = HONEST, **files: str) -> None:
+        self.room = Room(path)
+        self.path = self.room.path
+        self.git("init", "-q", "-b", "main", ".")
+        self.git("config", "user.name", "Ada")
+        self.git("config", "user.email", "ada@example.com")
+        self.write({"check.sh": CHECK, "README.md": "# Room\n", LOG: f"# Session: plan\n\n## Next Steps\n\n{queue}"})
+        self.write({name.replace("__", "/"): text for name, text in files.items()})
+        self.commit("start")
+        self.agent(agent)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+
+    def agent(self, script: str) -> None:
+        """Let every agent do this; `$1` is the attempt, the prompt is in the file `$PROMPT`."""
+        program = self.path.parent / "agent"
+        head = 'PROMPT=$(mktemp); cat > "$PROMPT"; log=$(ls docs/session_logs/*.md | tail -n 1)\n'
+        program.write_text(head + dedent(script) + "\n", "utf-8")
+        if not (self.path.parent / "home/.config/raymond/config.toml").exists():
+            self.room.settings(f'backend = "mine"\n[backends.mine]\ncommand = ["bash", "{program}"]\ncost = 0.01\n')
+
+    def git(self, *args: str) -> str:
+        done = subprocess.run(
+            ["git", *args], cwd=self.path, env=self.room.environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, message: str) -> str:
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def loop(self, *args: str, verb: str = "start", loop: str = "continuous-session") -> Ran:
+        """One command of the loop, to its end."""
+        more = ("--id", "n", "--pause", "0s") if verb == "start" and "--id" not in args else ()
+        done = self.room.raymond(loop, verb, *more, *args)
+        id = args[args.index("--id") + 1] if "--id" in args else "n"
+        return Ran(self.room, id, done.returncode, done.stdout, done.stderr)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.path / "docs/.continuous-session-state.json").read_text("utf-8"))
+        return found
+
+    @property
+    def subjects(self) -> list[str]:
+        """The subjects of all commits, oldest first."""
+        return self.git("log", "--reverse", "--format=%s").splitlines()
+
+    def text(self, name: str) -> str:
+        return (self.path / name).read_text("utf-8")
+
+    @property
+    def logs(self) -> list[str]:
+        """The names of the session logs, oldest first."""
+        return sorted(one.name for one in (self.path / "docs/session_logs").iterdir())

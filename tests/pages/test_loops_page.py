@@ -1,0 +1,33 @@
+"""docs/loops.md, typed from an empty folder as it stands on the page."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pages.reader import Reader, Typed, blocks, empty_room, left_out
+from running import Room
+
+PAGE = (Path(__file__).parents[2] / "docs" / "loops.md").read_text("utf-8")
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    """The room of somebody who uses git."""
+    room = empty_room(tmp_path)
+    settings = Path(room.environment["HOME"], ".gitconfig")
+    settings.write_text("[user]\nname = Ada\nemail = ada@example.com\n", "utf-8")
+    yield room
+    room.clear()
+
+
+@pytest.mark.slow
+def test_everything_on_the_page_happens_as_it_says(room: Room) -> None:
+    Reader(room).reads(PAGE)
+
+
+def test_the_page_has_both_loops() -> None:
+    assert all(one.startswith(("## Next Steps", "| ")) for one in left_out(PAGE)), "a file or a command each"
+    typed = " ".join(block.line for block in blocks(PAGE) if isinstance(block, Typed))
+    assert "raymond ralph PROMPT.md" in typed
+    assert "raymond continuous-session start" in typed
