@@ -46,6 +46,8 @@ def start(given: StartFlags, **own: Any) -> int:
     place = starting.place_here(own["docs"], id)
     found = starting.look(runs.here(), place.documents, SESSION)
     starting.check_alone(runs.here(), found, SESSION)
+    if found and found.is_unconcluded:
+        loop_verbs.conclude(found, given.show)
     if found and found.status not in ("complete", "failed") and not given.dry_run:
         code = loop_verbs.take_up(place, found, SESSION, given.show, yes=own["yes"])
         if code is not None:

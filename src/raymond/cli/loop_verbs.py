@@ -93,10 +93,18 @@ def resume(loop: str, docs: str, show: ShowFlags, *, yes: bool) -> int | None:
     """Take up the loop that was cut off; None when there is none that could be."""
     place, found = find(loop, docs)
     starting.check_alone(runs.here(), found, loop)
+    if found and found.is_unconcluded:
+        return conclude(found, show)
     if found is None or found.status in ("complete", "failed"):
         return None
     code = take_up(place, found, loop, show, yes=yes)
     return 0 if code is None else code
+
+
+def conclude(found: Found, show: ShowFlags) -> int:
+    """Write down how a loop ended whose process was killed before it could."""
+    assert found.loop is not None
+    return ending.tell(found.loop.project, found.loop.run, as_json=show.as_json)
 
 
 def resume_or_say(loop: str, docs: str, show: ShowFlags, *, yes: bool) -> int:

@@ -66,6 +66,8 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     place = starting.place_here(own["docs"], id, needs_git=settings.commit != "never")
     found = starting.look(runs.here(), place.documents, RALPH)
     starting.check_alone(runs.here(), found, RALPH)
+    if found and found.is_unconcluded:
+        loop_verbs.conclude(found, given.show)
     is_same = found is not None and found.loop is not None and found.loop.settings.prompt == settings.prompt
     if found and is_same and found.status not in ("complete", "failed") and not given.dry_run:
         code = loop_verbs.take_up(place, found, RALPH, given.show, yes=own["yes"])

@@ -119,7 +119,7 @@ def _result(entry: Entry, gate: dict[str, Any]) -> str:
 
 
 def _trailer(work: Work) -> str:
-    return f"Raymond-Item: {work.step.id}/{work.step.key}"
+    return f"Raymond-Item: {work.mark}"
 
 
 def _message(work: Work, entry: Entry, gate: dict[str, Any], title: str, said: str) -> str:

@@ -1,8 +1,9 @@
 """Inspection: what an agent did to the repository besides its work, named, and put back where it can be."""
 
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from raymond.loops import documents
@@ -64,11 +65,13 @@ class Inspector:
     What was found is on the disk before anything is put back: a second look after a kill finds nothing any more.
     """
 
-    def __init__(self, keeper: Keeper, own: Documents, path: str) -> None:
+    def __init__(self, keeper: Keeper, own: Documents, path: str, written: Mapping[str, str]) -> None:
         self._keeper = keeper
         self._repository: Repository = keeper.repository
         self._own = own
         self._path = path
+        self._written = written
+        """What Raymond itself has written for the item, before it was killed: path -> digest."""
 
     def look(self, before: Baseline, title: str) -> Inspection:
         """What was found now, and in earlier looks at the same item."""
@@ -81,16 +84,23 @@ class Inspector:
         found.left = self._repository.tree()
         changes = self._repository.changes(before.work, found.left)
         own = [one for one in changes if self._own.owns(one.path)]
-        self._look_at_documents(before, own, title, found)
+        theirs = [one for one in own if not self._is_ours(one)]
+        self._look_at_documents(before, theirs, title, found)
         work = [one for one in changes if not self._own.owns(one.path)]
         found.changed = [one.path for one in work]
         found.review += _doubts(self._repository, [*work, *self._committed(before, found)])
         _add(found.notes, (f"left a repository of its own in {path}" for path in self._repository.nested()))
         self._keep(found)
-        kept = self._own_progress()
-        self._repository.bring_back(before.work, [one.path for one in own if one.path != kept])
+        kept = {one.path for one in theirs} & {self._own_progress()}
+        self._repository.bring_back(before.work, [one.path for one in own if one.path not in kept])
         found.tree = self._repository.tree()
         return found
+
+    def _is_ours(self, change: Change) -> bool:
+        digest = self._written.get(change.path)
+        return (
+            bool(digest) and change.is_file and hashlib.sha256(self._repository.blob(change.new)).hexdigest() == digest
+        )
 
     def _own_progress(self) -> str:
         return os.path.join(self._own.inside, PROGRESS)

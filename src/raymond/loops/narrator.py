@@ -1,7 +1,6 @@
 """Tells a loop in the lines that people and programs follow it by."""
 
 import json
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -22,26 +21,25 @@ from raymond.machine.events import (
     StepStarted,
 )
 from raymond.machine.run import Run
-from raymond.system.files import make_private
+from raymond.store import exports
 
 _WORK = ("WORK.md", "REJECTED.md")
 
 
-def beside(first: Face, path: str) -> list[Face]:
+def beside(first: Face, tree: str, loop: str) -> list[Face]:
     """The faces of a loop: where there are only lines, its own take the place of those about agents and states."""
     if isinstance(first, Lines):
         quiet = Lines(quiet=True)
-        return [quiet, Narrator(path, (lambda _: None) if first.is_quiet else quiet.on_note)]
-    return [first, Narrator(path, first.on_note)]
+        return [quiet, Narrator(tree, loop, (lambda _: None) if first.is_quiet else quiet.on_note)]
+    return [first, Narrator(tree, loop, first.on_note)]
 
 
 class Narrator(Quiet):
     """The lines of a loop, in a file and for whoever watches."""
 
-    def __init__(self, path: str, tell: Callable[[str], None]) -> None:
-        make_private(os.path.dirname(path))
-        self._file = open(path, "a", encoding="utf-8", errors="backslashreplace")
-        self.name = path
+    def __init__(self, tree: str, loop: str, tell: Callable[[str], None]) -> None:
+        self._tree = tree
+        self.name = exports.log(tree, loop)
         self._tell = tell
         self._items: dict[str, dict[str, str]] = {}
         """The variables of the agents that do an item."""
@@ -49,14 +47,16 @@ class Narrator(Quiet):
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Write what they mean for the loop."""
+        lines = []
         for decision in decisions:
             when = datetime.fromtimestamp(decision.time, UTC)
             for event in decision.events:
                 for text in self._words(run, event):
-                    line = log_line.line(when, text)
-                    self._file.write(f"{line}\n")
-                    self._tell(line)
-        self._file.flush()
+                    lines.append(log_line.line(when, text))
+                    self._tell(lines[-1])
+        if lines:
+            data = "".join(f"{line}\n" for line in lines)
+            exports.append(self.name, self._tree, data.encode("utf-8", "backslashreplace"))
 
     def _words(self, run: Run, event: Event) -> list[str]:
         agent = getattr(event, "agent", "")
@@ -101,10 +101,6 @@ class Narrator(Quiet):
             return False
         self._items[agent], self._states[agent] = dict(there.variables or {}), there.state
         return True
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 def _checked(event: GateEnded) -> str:

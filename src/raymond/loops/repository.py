@@ -4,7 +4,9 @@ Nothing here runs a hook or a monitor of the repository by the way: hooks run on
 run, because without them a file would not be committed as the project wants it.
 """
 
+import contextlib
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -161,6 +163,7 @@ class Repository:
 
         With `only`, everything but these paths is as HEAD has it.
         """
+        self._unlock()
         head = self.head()
         self._ask("read-tree", *(("--reset", head) if head else ("--empty",)), index=True)
         paths = self._paths() if only is None else map(os.fsencode, only)
@@ -245,14 +248,35 @@ class Repository:
         for path in gone:
             self._remove(path)
         given = b"".join(os.fsencode(path) + b"\0" for path in wanted if os.fsencode(path) in has)
+        self._unlock()
         self._ask("read-tree", tree, index=True)
         self._ask("checkout-index", "-f", "-q", "-z", "--stdin", index=True, given=given)
 
+    def _unlock(self) -> None:
+        """Our own index has no other user: a lock was left by a git that was killed with us."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._index}.lock")
+
     def refresh(self) -> None:
-        """Let the index of the person be as HEAD, so that `git status` tells what there is."""
-        head = self.head()
-        if head and self._run("read-tree", head).returncode == 0:
-            self._run("update-index", "-q", "--refresh")
+        """Let the index of the person be as HEAD, so that `git status` tells what there is.
+
+        It is made aside and put in place as git does it: a git that is killed would leave a lock that stops the person.
+        """
+        head, index = self.head(), os.path.join(git.directories(self.top)[0], "index")
+        if not head:
+            return
+        self._unlock()
+        self._ask("read-tree", head, index=True)
+        self._run("update-index", "-q", "--refresh", index=True)
+        aside = f"{index}.raymond"
+        shutil.copyfile(self._index, aside)
+        try:
+            os.link(aside, f"{index}.lock")
+            os.rename(f"{index}.lock", index)
+        except FileExistsError:
+            pass  # somebody is at it: their git will look at the files again
+        finally:
+            os.unlink(aside)
 
     def refresh_paths(self, paths: Iterable[str]) -> None:
         """The same for some paths: what else a person has staged stays so."""

@@ -24,14 +24,16 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     worker = next((one for one in loop.run.agents.values() if "iteration" in (one.variables or {})), None)
     if not opened or worker is None or worker.state not in ("WORK.md", "REJECTED.md"):
         return
+    if worker.visit.pending:  # the agent was done: only its check was cut off, and runs again
+        return
     repository = loop.repository
     base = repository.reference(f"refs/raymond/{loop.id}/base")
     changed = [one for one in repository.dirt() if not loop.documents.owns(one)]
     if not base or not changed:
         return
     name = f"refs/raymond/{loop.id}/{opened['slot']}.interrupted"
-    head = repository.head()
-    kept = repository.commit(repository.tree(), [head], "raymond: an interrupted session\n", "0 +0000")
+    head, date = repository.head(), f"{int(float(opened['began']))} +0000"
+    kept = repository.commit(repository.tree(), [head], "raymond: an interrupted session\n", date)
     repository.move(name, kept)
     tell(f"what the interrupted session has changed is kept in {name}")
     if ask is None or worker.status == RUNNING:
@@ -39,7 +41,7 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     what = f"The interrupted session has changed {len(changed)} files that are not committed."
     answer = ask(what, ("continue", "commit", "discard"))
     if answer == "commit":
-        made = repository.commit(repository.tree(), [head], "chore: commit an interrupted session\n", "0 +0000")
+        made = repository.commit(repository.tree(), [head], "chore: commit an interrupted session\n", date)
         repository.move(f"refs/heads/{repository.branch()}", made, head)
         repository.refresh()
     elif answer == "discard":

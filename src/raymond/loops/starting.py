@@ -53,6 +53,8 @@ class Found:
     loop: LoopRun | None
     """None when its journal is not here."""
     is_driven: bool = False
+    is_unconcluded: bool = False
+    """Its run has ended, and nobody has written that down."""
     is_elsewhere: bool = False
     """Its process may run on another host."""
 
@@ -82,6 +84,7 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
         state=given,
         loop=there,
         is_driven=there is not None and runs.is_driven(project.run(there.id)),
+        is_unconcluded=there is not None and there.run.is_over and given.get("status") in ("running", "stopping"),
         is_elsewhere=there is None and bool(host) and host != os.uname().nodename,
     )
 

@@ -1,5 +1,7 @@
 """Work: one item of a loop while an agent is at it, and what is written when it ends."""
 
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,6 +17,7 @@ from raymond.loops.formats.item import Item
 from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import Entry
 from raymond.loops.step import Step
+from raymond.system import files
 from raymond.verifier.private_git import PrivateGit
 
 _MOST_PATHS = 50
@@ -63,7 +66,7 @@ class Work:
     def inspect(self) -> Inspection:
         """What the agent did besides its work; documents and git's settings are as they were afterwards."""
         path = self.step.file(f"found-{self.slot}")
-        found = Inspector(self.keeper, self.step.documents, path).look(self.baseline, self.title)
+        found = Inspector(self.keeper, self.step.documents, path, self._written()).look(self.baseline, self.title)
         if found.left != found.tree:  # documents of the loop were put back
             self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
         return found
@@ -121,7 +124,7 @@ class Work:
         sections |= {**found.told, **told}
         sections["Summary"] = "\n\n".join(one for one in (ended, sections.get("Summary", ""), notes) if one)
         text = session_log.compose(session_log.SessionLog(self.title, sections, tuple(blocks)))
-        documents.write(self.step.documents.path(LOGS, self.log), text)
+        self._write(text, LOGS, self.log)
 
     def write_progress(self, done: str, result: str) -> None:
         """Add the session to docs/progress.md, once."""
@@ -142,9 +145,32 @@ class Work:
         self._record(FAILURES, records.failure(entry), records.FAILURES)
 
     def _record(self, name: str, entry: str, heading: str) -> None:
-        path = self.step.documents.path(name)
-        mark = f"{self.step.id}/{self.step.key}"
-        documents.write(path, records.add(documents.read(path), mark, entry, heading))
+        before = documents.read(self.step.documents.path(name))
+        self._write(records.add(before, self.mark, entry, heading), name)
+
+    @property
+    def mark(self) -> str:
+        """The name of the item in records and commits: the same in every step of its agent."""
+        return f"{self.step.id}/{self.step.key.rpartition('-')[0]}"
+
+    def _write(self, text: str, *names: str) -> None:
+        """Write a document, once it is noted that it is ours: after a kill it must not be taken for the agent's."""
+        path = self.step.documents.path(*names)
+        shown = os.path.join(self.step.documents.inside, *names)
+        noted = {**self._written(), shown: hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()}
+        files.replace(self._noted, json.dumps(noted).encode(), durable=True)
+        documents.write(path, text)
+
+    @property
+    def _noted(self) -> str:
+        return self.step.file(f"written-{self.slot}")
+
+    def _written(self) -> dict[str, str]:
+        try:
+            found: dict[str, str] = json.loads(files.contents(self._noted))
+        except OSError:
+            return {}
+        return found
 
     def entry(self, verdict: str, found: Inspection, **more: object) -> Entry:
         """How it ended, for the ledger."""

@@ -34,6 +34,11 @@ def debug(tree: str) -> str:
     return f"{tree}/{_TOP}/debug"
 
 
+def log(tree: str, loop: str) -> str:
+    """The file with the lines of a loop."""
+    return f"{tree}/{_TOP}/logs/{loop}.log"
+
+
 def state_file(tree: str, id: str) -> str:
     """The state file of a run, as it is shown to others."""
     return f"{tree}/{_TOP}/workflows/{id}.json"

@@ -1,0 +1,127 @@
+"""A loop that is killed with -9 at any point: no second commit, no second record, nothing lost."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from looping import HONEST, Night
+from running import until
+
+QUEUE = (
+    "1. [VERIFY: sh check.sh] Write the answer\n"
+    "2. [VERIFY: grep -q never answer.txt] Do the impossible\n"
+    "3. [NO-VERIFY] Take a note\n"
+)
+AGENT = f"""
+if grep -q impossible "$PROMPT"; then echo try >> tries.txt; echo done
+elif grep -q note "$PROMPT"; then echo note > note.txt; echo ITERATION_COMPLETE
+else {HONEST}; fi
+"""
+SUBJECTS = ["start", "feat: write the answer", "feat: take a note", "chore(loop): records"]
+BEYOND = 200
+"""More decisions than the run has."""
+
+
+def decisions(night: Night) -> int:
+    try:
+        return (night.room.folder("n") / "journal.jsonl").read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def kill_at(night: Night, count: int) -> bool:
+    """Kill the process that drives the loop once so many decisions are on the disk; whether it was still there."""
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s", "--attempts", "1") as live:
+        until(lambda: decisions(night) >= count or live.process.poll() is not None, f"{count} decisions")
+        ended = live.process.poll() is not None
+        if not ended:
+            live.signal(signal.SIGKILL)
+            live.process.wait()
+    return not ended
+
+
+def check(night: Night) -> None:
+    """Everything is as if nobody had killed anything."""
+    assert night.subjects == SUBJECTS
+    assert night.git("status", "--porcelain") == ""
+    progress, failures = night.text("docs/progress.md"), night.text("docs/failures.md")
+    assert re.findall(r"\(Continuous Session (\d)/5\)", progress) == ["1", "3"]
+    assert re.findall(r"^### Iteration (\d)", failures, re.MULTILINE) == ["2"]
+    assert len(night.logs) == 4, "one log for each session"
+    state = night.state
+    assert (state["status"], state["currentSession"]) == ("complete", 3)
+    assert [item["title"] for item in state["completedItems"]] == ["Write the answer", "Take a note"]
+    assert [item["title"] for item in state["failedItems"]] == ["Do the impossible"]
+    assert night.git("cat-file", "-t", "refs/raymond/n/2.1") == "commit"
+    assert "its own" not in night.text(f"docs/summaries/{next((night.path / 'docs/summaries').iterdir()).name}")
+    assert night.git("log", "--format=%(trailers:key=Raymond-Item)").split("Raymond-Item:")[1:] != []
+    night.room.nothing_runs()
+
+
+POINTS = os.environ.get("RAYMOND_KILLS", "3,14,20,31,44")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [int(one) for one in POINTS.split(",")])
+def test_killed_after_so_many_decisions(tmp_path: Path, count: int) -> None:
+    night = Night(tmp_path, QUEUE, AGENT)
+    was_killed = kill_at(night, count)
+    if was_killed:
+        ran = night.loop("--yes", verb="resume")
+        assert ran.code == 1, ran.err
+    check(night)
+
+
+KILL = (
+    'if [ ! -e "$TEST_ROOM/../killed" ]; then touch "$TEST_ROOM/../killed";'
+    ' kill -9 $(sed -n \'s/.*"pid": \\([0-9]*\\).*/\\1/p\' "$TEST_ROOM/docs/.continuous-session-state.json"); fi\n'
+)
+"""Kills the process that drives the loop, once."""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param("agent", marks=pytest.mark.slow),
+        pytest.param("check", marks=pytest.mark.slow),
+        pytest.param("pre-commit", marks=pytest.mark.slow),
+        pytest.param("commit-msg", marks=pytest.mark.slow),
+        "post-commit",
+    ],
+)
+def test_killed_in_the_middle(tmp_path: Path, where: str) -> None:
+    night = Night(tmp_path, QUEUE, AGENT)
+    if where == "agent":
+        night.agent(f"{KILL}{AGENT}")
+    elif where == "check":
+        night.write({"check.sh": f"{KILL}grep -q 42 answer.txt\n"})
+        night.git("commit", "-qam", "start", "--amend")
+    else:
+        hook = night.path / ".git/hooks" / where
+        hook.write_text(f"#!/bin/sh\n{KILL}", "utf-8")
+        hook.chmod(0o755)
+    ran = night.loop("--attempts", "1")
+    assert ran.code == -signal.SIGKILL
+    assert (tmp_path / "killed").exists()
+    assert night.loop("--yes", verb="resume").code == 1
+    check(night)
+
+
+@pytest.mark.slow
+def test_a_signal_saves_everything_and_the_loop_goes_on(tmp_path: Path) -> None:
+    night = Night(tmp_path, QUEUE, f"while [ ! -e $TEST_ROOM/../go ]; do sleep 0.02; done\n{AGENT}")
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s", "--attempts", "1") as live:
+        live.sees("Selected item")
+        live.signal(signal.SIGTERM)
+        live.signal(signal.SIGTERM)
+        assert live.process.wait(60) == 128 + signal.SIGTERM
+        assert "- Ended: paused" in live.out
+    assert night.state["status"] == "paused"
+    (tmp_path / "go").touch()
+    ran = night.loop()
+    assert "Found paused loop. Resume from session 1? [Y/n] yes" in ran.err
+    assert ran.code == 1
+    check(night)
