@@ -43,7 +43,7 @@ def start(given: StartFlags, **own: Any) -> int:
     id = starting.new_id(SESSION, given.id_)
     starting.check_new(id)
     options.id = id
-    place = starting.place_here(own["docs"], id)
+    place = starting.place_here(own["docs"])
     found = starting.look(runs.here(), place.documents, SESSION)
     starting.check_alone(runs.here(), found, SESSION)
     if found and found.is_unconcluded:
@@ -59,6 +59,9 @@ def start(given: StartFlags, **own: Any) -> int:
         require_verify=own["require_verify"],
         source=own["from_session"] or "",
     )
+    place.repository.exclude(place.documents.excluded())
+    if lost := opening.recover_log(place):
+        loop_verbs.tell(f"{lost} was gone: written anew from its commit")
     settings, agenda = starting.prepare(place, settings)
     _warn(agenda)
     if not agenda.selection.ready:

@@ -53,7 +53,7 @@ def name_of(loop: str) -> str:
 
 def find(loop: str, docs: str) -> tuple[Place, Found | None]:
     """Where this is, and the loop that is or was here."""
-    place = starting.place_here(docs, "", needs_git=loop == SESSION)
+    place = starting.place_here(docs, needs_git=loop == SESSION)
     return place, starting.look(runs.here(), place.documents, loop)
 
 

@@ -63,7 +63,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     id = starting.new_id(RALPH, given.id_)
     starting.check_new(id)
     options.id = id
-    place = starting.place_here(own["docs"], id, needs_git=settings.commit != "never")
+    place = starting.place_here(own["docs"], needs_git=settings.commit != "never")
     found = starting.look(runs.here(), place.documents, RALPH)
     starting.check_alone(runs.here(), found, RALPH)
     if found and found.is_unconcluded:

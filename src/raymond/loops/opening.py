@@ -91,6 +91,20 @@ def source(found: Documents, asked: str | None) -> str:
     return newest
 
 
+def recover_log(place: Place) -> str:
+    """Write the session log of the last item anew from its commit, if it is gone; its path, as people are told it."""
+    commit, message = place.repository.last_with("Raymond-Item")
+    named = next((line[5:] for line in message.splitlines() if line.startswith("Log: ")), "")
+    path = os.path.normpath(os.path.join(place.documents.cwd, named))
+    if not named or os.path.lexists(path) or os.path.dirname(path) != place.documents.path(LOGS):
+        return ""
+    found = place.repository.file(commit, os.path.relpath(path, place.documents.top))
+    if found is None:
+        return ""
+    documents.write(path, found.decode("utf-8", "surrogateescape"))
+    return named
+
+
 @dataclass(frozen=True, slots=True)
 class Agenda:
     """What a loop would work through."""

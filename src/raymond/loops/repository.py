@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from raymond.errors import Error
 from raymond.system import git
+from raymond.system.files import make_private
 
 PATIENCE = 600.0
 """Seconds for one command: a first look at a large repository reads all of it."""
@@ -128,6 +129,12 @@ class Repository:
             if trailer in message.splitlines():
                 return commit
         return ""
+
+    def last_with(self, trailer: str) -> tuple[str, str]:
+        """The newest commit with such a trailer, and its message; both empty when there is none."""
+        said = self._said("log", "-1", "--format=%H%n%B", f"--grep=^{trailer}: ", "HEAD")
+        commit, _, message = said.partition("\n")
+        return commit, message
 
     def blob(self, name: str) -> bytes:
         """The content of an object."""
@@ -254,6 +261,7 @@ class Repository:
 
     def _unlock(self) -> None:
         """Our own index has no other user: a lock was left by a git that was killed with us."""
+        make_private(os.path.dirname(self._index))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._index}.lock")
 

@@ -172,10 +172,9 @@ def begin(loaded: Loaded, choices: Choices, settings: Settings) -> RunHandle:
     return starts.begin_here(loaded, choices)
 
 
-def place_here(docs: str, id: str, *, needs_git: bool = True) -> Place:
-    """Where a loop with this id works."""
-    project = projects.at(os.getcwd())
-    index = project.run(id).file("loop", "index") if id else os.path.join(project.root, "loop-index")
+def place_here(docs: str, *, needs_git: bool = True) -> Place:
+    """Where a loop works; before it has a run, its trees are made in the folder of the project."""
+    index = os.path.join(projects.at(os.getcwd()).root, "loop-index")
     return opening.place(docs, index, needs_git=needs_git)
 
 

@@ -1,0 +1,232 @@
+"""What a loop cannot work with: a clear message, a way on, and nothing lost."""
+
+from pathlib import Path
+
+import pytest
+
+from looping import HONEST, LOG, Night
+from running import Room
+
+
+def refused(night: Night, *args: str) -> str:
+    """What a start says that makes no run, and leaves everything as it was."""
+    before = night.git("status", "--porcelain"), night.git("rev-parse", "--abbrev-ref", "HEAD")
+    ran = night.loop(*args)
+    assert ran.code == 2, ran.err
+    assert (night.git("status", "--porcelain"), night.git("rev-parse", "--abbrev-ref", "HEAD")) == before
+    assert not night.room.folder("n").exists()
+    return ran.err
+
+
+def test_not_a_repository(tmp_path: Path) -> None:
+    done = Room(tmp_path).raymond("continuous-session", "start")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "this is not a git repository: a loop commits what it has checked" in done.stderr
+    assert "git init" in done.stderr
+
+
+@pytest.mark.slow
+def test_no_docs_no_log_no_identity_no_commit(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    room.raymond("--version")
+
+    def git(*args: str) -> None:
+        import subprocess
+
+        subprocess.run(["git", *args], cwd=room.path, env=room.environment, check=True, capture_output=True)
+
+    git("init", "-q", ".")
+    said = [room.raymond("continuous-session", "start").stderr]
+    (room.path / "docs/session_logs").mkdir(parents=True)
+    said.append(room.raymond("continuous-session", "start").stderr)
+    (room.path / LOG).write_text("## Next Steps\n- x\n", "utf-8")
+    git("-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-q", "--allow-empty", "-m", "x")
+    said.append(room.raymond("continuous-session", "start", environment={"GIT_CONFIG_NOSYSTEM": "1"}).stderr)
+    assert "there is no folder docs here" in said[0]
+    assert "mkdir -p docs/session_logs" in said[0]
+    assert "this repository has no commit yet" in said[1]
+    assert "git does not know who commits" in said[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("prepare", "told"),
+    [
+        (("checkout", "-q", "--detach"), "HEAD is detached"),
+        (("update-ref", "MERGE_HEAD", "HEAD"), "a merge is in progress here"),
+    ],
+)
+def test_a_repository_in_the_middle_of_something(tmp_path: Path, prepare: tuple[str, ...], told: str) -> None:
+    night = Night(tmp_path)
+    night.git(*prepare)
+    assert told in refused(night)
+
+
+@pytest.mark.slow
+def test_uncommitted_changes_are_asked_about(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.write({"README.md": "# Changed\n", "new.txt": "new\n"})
+    said = refused(night)
+    assert "the tree has changes that are not committed: README.md, new.txt" in said
+    assert "--on-dirty commit, discard (they are saved first) or continue" in said
+    assert night.loop("--on-dirty", "discard").code == 0
+    assert night.git("show", "refs/raymond/n/dirty:new.txt") == "new"
+    assert not (night.path / "new.txt").exists()
+    night.write({"README.md": "# Again\n", "docs/session_logs/20991231_0900_session.md": "## Next Steps\n- Look\n"})
+    night.agent("echo seen > seen.txt; echo ITERATION_COMPLETE")
+    assert night.loop("--on-dirty", "commit", "--id", "m").code == 0
+    assert "chore: commit work in progress before the loop" in night.subjects
+    night.write({"README.md": "# More\n", "docs/session_logs/20991231_0901_session.md": "## Next Steps\n- Look on\n"})
+    night.agent("echo seen > seen2.txt; echo ITERATION_COMPLETE")
+    assert night.loop("--on-dirty", "continue", "--id", "o").code == 0
+    assert night.git("show", "HEAD:README.md") == "# More"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("queue", "told"),
+    [
+        ("", "nothing to do: docs/session_logs/20250117_0900_session.md has nothing that can be worked on"),
+        ("None.\n", "has nothing that can be worked on"),
+        ("- [BLOCKED: x] A\n- *proposed* B\n", "A: x\n  B: proposed by an agent"),
+        ("- [VERIFY: git push --force] A\n", "A: its check overwrites history: a force push"),
+    ],
+)
+def test_a_queue_with_nothing_to_do(tmp_path: Path, queue: str, told: str) -> None:
+    night = Night(tmp_path, queue)
+    ran = night.loop()
+    assert ran.code == 0, ran.err
+    assert told in ran.out
+    assert not night.room.folder("n").exists()
+
+
+@pytest.mark.slow
+def test_a_log_without_the_section(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.write({LOG: "# Session: x\n\n## Summary\n\nNothing.\n"})
+    ran = night.loop()
+    assert (ran.code, ran.out) == (0, f"nothing to do: {LOG} has no `## Next Steps`\n")
+    assert "raymond continuous-session edit opens it" in ran.err
+
+
+@pytest.mark.slow
+def test_odd_tags_are_warned_of_and_do_not_stop_the_night(tmp_path: Path) -> None:
+    queue = "1. [VERIFY: sh check.sh Unclosed\n2. [VERIFY: [VERIFY: x]] Nested\n3. [VERFY: x] Write a note\n"
+    night = Night(tmp_path, queue, agent="date > $RANDOM.txt; echo ITERATION_COMPLETE")
+    ran = night.loop()
+    assert ran.err.count("warning: 20250117_0900_session.md:") >= 3, ran.err
+    assert ran.code in (0, 1)
+    assert night.git("status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_a_check_whose_program_is_not_here(tmp_path: Path) -> None:
+    night = Night(tmp_path, "- [VERIFY: no-such-program --all] A\n")
+    said = refused(night)
+    assert 'the check of "A" needs `no-such-program`, which is not here' in said
+
+
+@pytest.mark.slow
+def test_a_hook_that_rejects_is_a_red_check(tmp_path: Path) -> None:
+    agent = f"""
+    if grep -q 'hook of this project' "$PROMPT"; then echo fine > style.txt; echo ITERATION_COMPLETE
+    else {HONEST}; fi
+    """
+    night = Night(tmp_path, agent=agent)
+    hook = night.path / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\n[ -e style.txt ] || { echo 'no style here'; exit 1; }\n", "utf-8")
+    hook.chmod(0o755)
+    ran = night.loop()
+    assert ran.code == 0, ran.out
+    assert night.git("show", "--stat", "--format=", "HEAD~1").count("style.txt") == 1
+    assert any("no style here" in str(one.get("sent", "")) for one in ran.transcript("main_work1"))
+
+
+@pytest.mark.slow
+def test_a_hook_that_changes_files_lets_the_check_run_again(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    hook = night.path / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\ngrep -q tidy answer.txt || echo tidy >> answer.txt\n", "utf-8")
+    hook.chmod(0o755)
+    ran = night.loop()
+    assert ran.code == 0, ran.out
+    assert night.git("show", "HEAD~1:answer.txt") == "42\ntidy"
+    assert ran.err.count("Running verification") == 2
+
+
+@pytest.mark.slow
+def test_a_commit_that_cannot_be_signed_waits_for_a_person_and_hangs_nowhere(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.write({"../sign": "#!/bin/sh\necho 'no pinentry' >&2; exit 2\n"})
+    (tmp_path / "sign").chmod(0o755)
+    night.git("config", "commit.gpgsign", "true")
+    night.git("config", "gpg.program", str(tmp_path / "sign"))
+    ran = night.loop()
+    assert ran.code == 3, ran.out
+    assert "could not be committed" in ran.out
+    assert night.text("answer.txt") == "42\n", "the work is in the tree"
+    assert night.state["status"] == "paused"
+    assert not (night.path / "docs/progress.md").exists()
+    night.git("config", "commit.gpgsign", "false")
+    done = night.room.raymond("answer", "n", "continue")
+    assert done.returncode == 0, done.stderr
+    night.room.raymond("wait", "n")
+    assert night.subjects[1] == "feat: write the answer"
+
+
+@pytest.mark.slow
+def test_crlf_logs_stay_as_they_are(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    (night.path / LOG).write_bytes(
+        b"## Next Steps\r\n\r\n1. [VERIFY: sh check.sh] Write the answer\r\n2. [BLOCKED: x] B\r\n"
+    )
+    (night.path / "docs/progress.md").write_bytes(b"# Progress\r\n\r\nmine\r\n")
+    night.commit("crlf")
+    assert night.loop().code == 0
+    assert (night.path / LOG).read_bytes().count(b"\r\n") == 4
+    progress = (night.path / "docs/progress.md").read_bytes()
+    assert progress.startswith(b"# Progress\r\n\r\nmine\r\n")
+    assert progress.count(b"\n") == progress.count(b"\r\n")
+
+
+@pytest.mark.slow
+def test_a_read_only_folder_of_documents(tmp_path: Path) -> None:
+    from running import as_anyone
+
+    night = Night(tmp_path)
+    without = as_anyone()
+    (night.path / "docs").chmod(0o555)
+    try:
+        import subprocess
+        import sys
+
+        done = subprocess.run(
+            [*without, sys.executable, "-m", "raymond", "continuous-session", "start"],
+            cwd=night.path,
+            env=night.room.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        (night.path / "docs").chmod(0o755)
+    assert done.returncode == 2
+    assert "the folder docs cannot be written" in done.stderr
+
+
+@pytest.mark.slow
+def test_nothing_was_changed_and_nothing_checks_it(tmp_path: Path) -> None:
+    night = Night(tmp_path, "- [NO-VERIFY] Think\n", agent="echo ITERATION_COMPLETE")
+    ran = night.loop("--attempts", "1")
+    assert ran.code == 1
+    assert "nothing was changed" in ran.out
+
+
+@pytest.mark.slow
+def test_ten_thousand_items(tmp_path: Path) -> None:
+    queue = "".join(f"{number}. [VERIFY: sh check.sh] Item {number}\n" for number in range(1, 10_001))
+    night = Night(tmp_path, queue)
+    ran = night.loop("--max-sessions", "1")
+    assert ran.code == 0, ran.err
+    assert len(night.state["queueSnapshot"]) == 9_999
+    assert night.text(f"docs/session_logs/{night.logs[-1]}").count("[VERIFY: sh check.sh]") >= 9_999

@@ -1,0 +1,174 @@
+"""The edge table of loops: what is found at a start or a resume, row by row."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from looping import HONEST, LOG, Night
+from running import Live
+
+STATE = "docs/.continuous-session-state.json"
+WAIT = "while [ ! -e $TEST_ROOM/../go ]; do sleep 0.02; done\n"
+
+
+def begun(night: Night, live: Live) -> None:
+    live.sees("Selected item")
+
+
+def killed(night: Night, **files: str) -> None:
+    """A loop whose process was killed while its agent worked; the agent too."""
+    night.agent(f"echo half > half.txt; touch $TEST_ROOM/../half\n{WAIT}{HONEST}")
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
+        live.sees("Selected item")
+        while not (night.path.parent / "half").exists():
+            assert live.process.poll() is None
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+        night.room.clear()
+    night.write(files)
+    night.agent(HONEST)
+    (night.path.parent / "go").touch()
+
+
+def test_running_with_no_process_is_resumed_and_what_was_changed_is_kept(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    killed(night)
+    assert night.state["status"] == "running"
+    ran = night.loop("--id", "other")
+    assert "Found in-progress loop (session 1/5). Resume? [Y/n] yes" in ran.err
+    assert "what the interrupted session has changed is kept in refs/raymond/n/1.interrupted" in ran.err
+    assert ran.code == 0
+    assert night.git("show", "refs/raymond/n/1.interrupted:half.txt") == "half"
+    assert night.state["workflow_id"] == "n"
+    assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+
+
+def test_without_a_loop_there_is_nothing_to_resume_stop_or_show(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    for verb in ("resume", "stop", "status"):
+        ran = night.loop(verb=verb)
+        assert (ran.code, ran.out) == (0, "no active continuous session\n")
+    assert json.loads(night.loop("--json", verb="status").out)["status"] is None
+
+
+@pytest.mark.slow
+def test_complete_at_the_start_is_archived(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    assert night.loop().code == 0
+    night.write({"docs/session_logs/20991231_0900_session.md": "## Next Steps\n\n- [VERIFY: sh check.sh] Once more\n"})
+    ran = night.loop("--id", "second")
+    assert ran.code == 0, ran.err
+    assert "Found" not in ran.err
+    assert [name for name in os.listdir(night.path / "docs") if name.startswith(".continuous-session-state.json.")]
+    assert (night.state["workflow_id"], night.state["completedItems"][0]["verdict"]) == ("second", "no change")
+
+
+@pytest.mark.slow
+def test_a_broken_state_file_is_kept_aside_and_rebuilt(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    killed(night, **{STATE: '{"status": "runn'})
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 0, ran.err
+    assert night.text(f"{STATE}.broken") == '{"status": "runn'
+    assert night.state["status"] == "complete"
+    assert [item["title"] for item in night.state["completedItems"]] == ["Write the answer"]
+
+
+@pytest.mark.slow
+def test_a_second_loop_is_refused_while_the_first_lives(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"{WAIT}{HONEST}")
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
+        live.sees("Selected item")
+        second = night.loop("--id", "m")
+        assert second.code == 1
+        assert "a continuous-session is running here: n" in second.err
+        shown = night.loop(verb="status")
+        assert "EXTERNAL, RUNNING" in shown.out
+        assert "Current:  Write the answer" in shown.out
+        told = night.loop(verb="stop")
+        assert told.out == "Stopping n. Session 1 ends first; raymond continuous-session status shows it.\n"
+        assert night.state["status"] == "stopping"
+        assert "STOPPING" in night.loop(verb="status").out
+        (tmp_path / "go").touch()
+        assert live.process.wait(60) == 0
+        assert "- Ended: stopped: somebody asked for it" in live.out
+
+
+@pytest.mark.slow
+def test_stopping_when_it_was_cut_off_is_marked_complete(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    killed(night)
+    assert night.loop(verb="stop").out.startswith("Stopping n. Nothing is running now")
+    ran = night.loop("--yes", verb="resume")
+    assert "Loop was stopping. Mark complete and show summary? [Y/n] yes" in ran.err
+    assert "- Ended: stopped" in ran.out
+    assert night.state["status"] == "complete"
+
+
+@pytest.mark.slow
+def test_another_hosts_process_is_not_taken_for_dead(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.write({STATE: '{"status": "running", "pid": 12, "host": "elsewhere", "workflow_id": "x", "mine": 1}'})
+    ran = night.loop()
+    assert ran.code == 2
+    assert "process 12 on elsewhere" in ran.err
+    assert json.loads(night.text(STATE))["mine"] == 1
+
+
+@pytest.mark.slow
+def test_a_state_file_without_a_journal_starts_anew(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    here = os.uname().nodename
+    night.write({STATE: json.dumps({"status": "running", "currentSession": 2, "maxSessions": 5, "host": here})})
+    ran = night.loop()
+    assert "Found in-progress loop (session 2/5). Resume? [Y/n] yes" in ran.err
+    assert ran.code == 0
+    assert night.state["workflow_id"] == "n"
+
+
+@pytest.mark.slow
+def test_an_empty_queue_while_running_is_complete(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    killed(night)
+    ran = night.loop("--yes", verb="resume")
+    assert (ran.code, night.state["status"], night.state["queueSnapshot"]) == (0, "complete", [])
+
+
+@pytest.mark.slow
+def test_a_check_that_timed_out_is_red_and_interrupted_it_runs_again(tmp_path: Path) -> None:
+    queue = "1. [VERIFY: sh slow.sh] Write the answer\n   - Timeout: 1s\n   - Retry: 0\n"
+    night = Night(tmp_path, queue, slow__sh="sleep 30\n".replace("__", "."))
+    night.write({"slow.sh": "sleep 30\n"})
+    night.commit("slow")
+    ran = night.loop()
+    assert ran.code == 1
+    assert [item["verdict"] for item in night.state["failedItems"]] == ["timed out"]
+
+
+@pytest.mark.slow
+def test_a_session_log_that_is_gone_is_written_anew_from_the_commits(tmp_path: Path) -> None:
+    night = Night(tmp_path, "1. [VERIFY: sh check.sh] Write the answer\n2. [BLOCKED: later] Publish\n")
+    assert night.loop().code == 0
+    [_, written] = night.logs
+    (night.path / "docs/session_logs" / written).unlink()
+    night.git("commit", "-qam", "lost")
+    night.write({"docs/session_logs/20991231_0900_session.md": "## Next Steps\n\n- [VERIFY: sh check.sh] More\n"})
+    ran = night.loop("--id", "second")
+    assert f"docs/session_logs/{written} was gone: written anew from its commit" in ran.err
+    assert "Publish" in night.text(f"docs/session_logs/{written}")
+
+
+def test_the_queue_is_a_persons_between_items_and_an_agents_during_a_turn(tmp_path: Path) -> None:
+    """What is in the newest log when an item begins counts; what is put there while an agent works is proposed."""
+    night = Night(tmp_path, agent=f"{WAIT}{HONEST}")
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
+        live.sees("Selected item")
+        with (night.path / LOG).open("a", encoding="utf-8") as log:
+            log.write("2. [VERIFY: true] Typed in an editor\n")
+        (tmp_path / "go").touch()
+        assert live.process.wait(60) == 0
+    assert 'proposed "Typed in an editor"' in live.out
+    assert "*proposed* [VERIFY: true] Typed in an editor" in night.text(f"docs/session_logs/{night.logs[-1]}")
