@@ -79,7 +79,8 @@ def test_uncommitted_changes_are_asked_about(tmp_path: Path) -> None:
     night.write({"README.md": "# More\n", "docs/session_logs/20991231_0901_session.md": "## Next Steps\n- Look on\n"})
     night.agent("echo seen > seen2.txt; echo ITERATION_COMPLETE")
     assert night.loop("--on-dirty", "continue", "--id", "o").code == 0
-    assert night.git("show", "HEAD:README.md") == "# More"
+    assert night.git("show", "HEAD:README.md") == "# Again", "what a person had not committed stays so"
+    assert night.text("README.md") == "# More\n"
 
 
 @pytest.mark.slow

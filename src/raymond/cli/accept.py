@@ -2,17 +2,21 @@
 
 import click
 
+from raymond.cli import loop_accepting as loops
 from raymond.cli import reviewing
 from raymond.cli.names import AGENT, RUN
 
 
 @click.command("accept")
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.argument("agent", metavar="[AGENT]", type=AGENT, required=False)
+@click.argument("agent", metavar="[AGENT|ITEM]", type=AGENT, required=False)
 @click.option("--no-resume", is_flag=True, help="Only record the decision.")
 def command(id_: str | None, agent: str | None, no_resume: bool) -> int:
     """Accept the change that agent AGENT of run ID made to what decides its check; then the check runs once more.
 
-    It shows the change first and asks, so it needs a terminal.
+    It shows the change first and asks, so it needs a terminal. ITEM is the number of an item that a loop has set aside:
+    it is applied to HEAD, checked and committed.
     """
+    if (loop := loops.aside(id_)) is not None:
+        return loops.accept(loop, agent)
     return reviewing.decide(id_, agent, accepted=True, no_resume=no_resume)

@@ -1,6 +1,7 @@
 """`raymond continuous-session`: work through the next steps of a project, each in a fresh session."""
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -44,12 +45,13 @@ def start(given: StartFlags, **own: Any) -> int:
     starting.check_new(id)
     options.id = id
     place = starting.place_here(own["docs"])
+    starting.check_alone(runs.here())
+    place.repository.exclude(place.documents.excluded())
     found = starting.look(runs.here(), place.documents, SESSION)
-    starting.check_alone(runs.here(), found, SESSION)
     if found and found.is_unconcluded:
         loop_verbs.conclude(found, given.show)
     if found and found.status not in ("complete", "failed") and not given.dry_run:
-        code = loop_verbs.take_up(place, found, SESSION, given.show, yes=own["yes"])
+        code = loop_verbs.take_up(place, found, SESSION, flags.as_resumption(given), yes=own["yes"])
         if code is not None:
             return code
     settings = loop_flags.settings(
@@ -59,7 +61,6 @@ def start(given: StartFlags, **own: Any) -> int:
         require_verify=own["require_verify"],
         source=own["from_session"] or "",
     )
-    place.repository.exclude(place.documents.excluded())
     if lost := opening.recover_log(place):
         loop_verbs.tell(f"{lost} was gone: written anew from its commit")
     settings, agenda = starting.prepare(place, settings)
@@ -68,10 +69,13 @@ def start(given: StartFlags, **own: Any) -> int:
         return _nothing(place, agenda)
     if given.dry_run:
         return _show(place, settings, agenda)
-    loaded = starting.load(own["workflow"] or starting.WORKFLOW, options)
+    checks = [one.verification.command for one in agenda.selection.ready if one.verification.command]
+    loaded = starting.load(own["workflow"] or starting.WORKFLOW, options, checks)
     if found:
         starting.archive(place.documents, SESSION)
-    if told := opening.settle(place, id, own["on_dirty"], loop_verbs.asker()):
+    told, is_dirty = opening.settle(place, id, own["on_dirty"], loop_verbs.asker())
+    settings = replace(settings, is_dirty=is_dirty)
+    if told:
         loop_verbs.tell(told)
     before = place.repository.branch()
     settings = opening.branch_out(place, id, settings)
@@ -143,10 +147,10 @@ def stop(docs: str) -> int:
 
 
 @command.command("resume")
-@flags.showing(_DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
-def resume(show: flags.ShowFlags, docs: str, yes: bool) -> int:
+@flags.continuing(_DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
+def resume(given: flags.ResumeFlags, docs: str, yes: bool) -> int:
     """Continue the loop that was paused, stopped by a limit or cut off."""
-    return loop_verbs.resume_or_say(SESSION, docs, show, yes=yes)
+    return loop_verbs.resume_or_say(SESSION, docs, given, yes=yes)
 
 
 @command.command("edit")

@@ -253,17 +253,24 @@ def looping(own: Sequence[Any], without: Sequence[str]) -> Callable[..., Any]:
     return decorate
 
 
-def showing(*own: Any) -> Callable[..., Any]:
-    """Flags about who is told, handed over as one value, besides a command's `own`."""
+def continuing(*own: Any) -> Callable[..., Any]:
+    """Limits and flags about who is told, handed over as one value, besides a command's `own`."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         def call(**given: Any) -> int:
-            show = ShowFlags(**{name: given.pop(name) for name in ShowFlags.__struct_fields__})
-            return command(replace(show, notify=tuple(map(notifying.settled, show.notify))), **given)
+            known = (*LimitFlags.__struct_fields__, *ShowFlags.__struct_fields__)
+            shared = {name: given.pop(name, None) for name in known}
+            return command(_read(ResumeFlags, shared), **given)
 
-        return _documented((*own, *_SHOWING), call, command)
+        limits = [one for one in _LIMITS if "--max-iterations" not in option(one).opts]
+        return _documented((*own, *limits, *_SHOWING), call, command)
 
     return decorate
+
+
+def as_resumption(given: StartFlags) -> ResumeFlags:
+    """What of the flags of a start counts when a loop that was cut off is taken up instead."""
+    return ResumeFlags(limits=given.limits, show=given.show)
 
 
 def option(decorate: Any) -> click.Parameter:

@@ -4,10 +4,8 @@ import json
 import sys
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
-from raymond.cli import background, foreground, prompt
-from raymond.cli.flags import ShowFlags
+from raymond.cli import background, foreground, moves, prompt
+from raymond.cli.flags import ResumeFlags, ShowFlags
 from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
@@ -89,15 +87,18 @@ def stop(loop: str, docs: str) -> int:
     return 0
 
 
-def resume(loop: str, docs: str, show: ShowFlags, *, yes: bool) -> int | None:
+def resume(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int | None:
     """Take up the loop that was cut off; None when there is none that could be."""
+    starting.check_alone(runs.here())
     place, found = find(loop, docs)
-    starting.check_alone(runs.here(), found, loop)
     if found and found.is_unconcluded:
-        return conclude(found, show)
+        return conclude(found, given.show)
     if found is None or found.status in ("complete", "failed"):
         return None
-    code = take_up(place, found, loop, show, yes=yes)
+    if found.loop and found.loop.run.is_over:
+        tell(f"the loop {found.loop.id} has used up what it may do: raymond {loop} start goes on with the rest")
+        return 0
+    code = take_up(place, found, loop, given, yes=yes)
     return 0 if code is None else code
 
 
@@ -107,9 +108,9 @@ def conclude(found: Found, show: ShowFlags) -> int:
     return ending.tell(found.loop.project, found.loop.run, as_json=show.as_json)
 
 
-def resume_or_say(loop: str, docs: str, show: ShowFlags, *, yes: bool) -> int:
+def resume_or_say(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int:
     """The same, or say that there is none."""
-    code = resume(loop, docs, show, yes=yes)
+    code = resume(loop, docs, given, yes=yes)
     if code is None:
         print(f"no active {name_of(loop)}")
     return code or 0
@@ -125,7 +126,7 @@ def introduce(handle: RunHandle) -> None:
         tell("agents may edit files, but Bash is denied under acceptEdits; --allow-tool Bash allows it")
 
 
-def take_up(place: Place, found: Found, loop: str, show: ShowFlags, *, yes: bool) -> int | None:
+def take_up(place: Place, found: Found, loop: str, given: ResumeFlags, *, yes: bool) -> int | None:
     """Ask whether to resume what was found, and do so; None when a new loop is to begin."""
     if found.is_elsewhere:
         host = found.state.get("host")
@@ -148,7 +149,9 @@ def take_up(place: Place, found: Found, loop: str, show: ShowFlags, *, yes: bool
         return _mark_complete(found)
     starting.go_on(found.loop)
     resuming.save(found.loop, asker(), tell)
-    return (background.start if show.detach else foreground.drive)(handle, replace(show))
+    moves.ask(handle, given)
+    resuming.answer(found.loop)
+    return (background.start if given.show.detach else foreground.drive)(handle, given.show)
 
 
 def _mark_complete(found: Found) -> int:

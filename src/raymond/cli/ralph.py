@@ -11,6 +11,7 @@ from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.control import runs
 from raymond.errors import UsageError
+from raymond.faces import words
 from raymond.loops import opening, starting
 from raymond.loops.learning import eject as ejected
 from raymond.loops.settings import COMMIT, RALPH, Settings
@@ -64,23 +65,25 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     starting.check_new(id)
     options.id = id
     place = starting.place_here(own["docs"], needs_git=settings.commit != "never")
+    starting.check_alone(runs.here())
     found = starting.look(runs.here(), place.documents, RALPH)
-    starting.check_alone(runs.here(), found, RALPH)
     if found and found.is_unconcluded:
         loop_verbs.conclude(found, given.show)
     is_same = found is not None and found.loop is not None and found.loop.settings.prompt == settings.prompt
     if found and is_same and found.status not in ("complete", "failed") and not given.dry_run:
-        code = loop_verbs.take_up(place, found, RALPH, given.show, yes=own["yes"])
+        code = loop_verbs.take_up(place, found, RALPH, flags.as_resumption(given), yes=own["yes"])
         if code is not None:
             return code
+    opening.check_gate(settings)
     if settings.commit != "never":
         opening.check_repository(place.repository, settings.branch or "current")
-        settings = opening.branch_out(place, id, settings)
     variables = {"check": settings.gate, "check_timeout": f"{settings.gate_timeout:g}s"}
     options.variables = {**options.variables, **variables}
     if not settings.goal:
         options.small_model = options.small_model or "none"  # nobody is asked to judge
-    loaded = starting.load(own["workflow"] or starting.PLAIN, options)
+    loaded = starting.load(own["workflow"] or starting.PLAIN, options, [settings.gate] if settings.gate else [])
+    if settings.commit != "never" and not given.dry_run:
+        settings = opening.branch_out(place, id, settings)
     loop_verbs.tell(_first_line(settings))
     if given.dry_run:
         print("nothing was started")
@@ -127,7 +130,7 @@ def _read(prompt: str) -> str:
 
 
 def _first_line(settings: Settings) -> str:
-    most = f"at most {settings.most} iterations" if settings.most else "without a limit of iterations"
+    most = f"at most {words.many(settings.most, 'iteration')}" if settings.most else "without a limit of iterations"
     parts = [settings.prompt, most]
     parts += [f"check: {settings.gate}"] if settings.gate else []
     parts += [f"until: {settings.until}"] if settings.until else []
@@ -152,10 +155,10 @@ def stop(docs: str) -> int:
 
 
 @command.command("resume")
-@flags.showing(_DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
-def resume(show: flags.ShowFlags, docs: str, yes: bool) -> int:
+@flags.continuing(_DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
+def resume(given: flags.ResumeFlags, docs: str, yes: bool) -> int:
     """Continue the loop that was paused, stopped by a limit or cut off."""
-    return loop_verbs.resume_or_say(RALPH, docs, show, yes=yes)
+    return loop_verbs.resume_or_say(RALPH, docs, given, yes=yes)
 
 
 @command.command("eject")

@@ -2,18 +2,22 @@
 
 import click
 
+from raymond.cli import loop_accepting as loops
 from raymond.cli import reviewing
 from raymond.cli.names import AGENT, RUN
 
 
 @click.command("reject")
 @click.argument("id_", metavar="ID", type=RUN)
-@click.argument("agent", metavar="[AGENT]", type=AGENT, required=False)
+@click.argument("agent", metavar="[AGENT|ITEM]", type=AGENT, required=False)
 @click.argument("reason", metavar="[REASON]", required=False, default="")
 @click.option("--no-resume", is_flag=True, help="Only record the decision.")
 def command(id_: str, agent: str | None, reason: str, no_resume: bool) -> int:
     """Reject the change that agent AGENT of run ID made to what decides its check: it is told REASON and goes on.
 
-    It needs a terminal, as `accept` does.
+    It needs a terminal, as `accept` does. ITEM is the number of an item that a loop has set aside: it goes back to the
+    queue.
     """
+    if (loop := loops.aside(id_)) is not None:
+        return loops.reject(loop, agent, reason)
     return reviewing.decide(id_, agent, accepted=False, reason=reason, no_resume=no_resume)

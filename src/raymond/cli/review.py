@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from raymond.cli import choice, reviewing
+from raymond.cli import loop_accepting as loops
 from raymond.cli.names import RUN
 from raymond.control import reviews
 
@@ -23,6 +24,8 @@ def command(id_: str | None, as_json: bool) -> int:
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
         sys.stdout.flush()
+    elif not found and (loop := loops.aside(run.id)):
+        print("\n".join(loops.lines(loop)).rstrip())
     elif not found:
         print(f"nothing of {run.id} waits for a review", file=sys.stderr)
     else:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from raymond import durations
 from raymond.control import config, doubts, preflight
 from raymond.errors import Diagnostic, UsageError
+from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
 from raymond.language.workflow import State, resolve
 from raymond.machine import gates
@@ -73,7 +74,12 @@ def try_out(state: State, tell: Callable[[Told], None]) -> Found:
 
     What would be sealed is told first, and at the end how long it takes to make a twin.
     """
-    policy, key = state.policy, f"gate-{os.urandom(8).hex()}"
+    return try_policy(state.policy, tell)
+
+
+def try_policy(policy: Policy, tell: Callable[[Told], None]) -> Found:
+    """The same for a gate that is in no state."""
+    key = f"gate-{os.urandom(8).hex()}"
     marks = Marks(key, "")
     with tempfile.TemporaryDirectory(prefix="raymond-gate-") as folder:
         more = {**policy.gate_env, MARK: marks.of(_STEP)}

@@ -16,7 +16,7 @@ def patterns(workflow: Workflow) -> list[str]:
     found: dict[str, None] = {}
     for state in workflow.states.values():
         for check in state.policy.gate:
-            found[_pattern(check.run.strip(), state.name)] = None
+            found[pattern(check.run.strip(), state.name)] = None
     if not found:
         raise UsageError(f"{FLAG}: no state of {workflow.name} has a gate", hint=f"leave out {FLAG}")
     return list(found)
@@ -29,7 +29,8 @@ def of_run(project: Project, run: Run) -> list[str]:
     return patterns(loader.from_files(files, name=start.name, entry=start.entry, overrides=start.overrides))
 
 
-def _pattern(command: str, state: str) -> str:
+def pattern(command: str, state: str) -> str:
+    """The pattern that allows exactly this command."""
     wide = re.search(r"[*\\]|[\x00-\x1f]", command)
     if wide:
         what = "a line break" if wide[0] == "\n" else f"`{wide[0]}`" if wide[0].isprintable() else "a control character"

@@ -67,6 +67,10 @@ class Documents:
         first = below.partition("/")[0]
         return first in (LOGS, SUMMARIES) or below in (PROGRESS, FAILURES, LEARNINGS, *STATES.values())
 
+    def is_summary(self, path: str) -> bool:
+        """Whether it is a summary, which decides nothing: a loop that pauses writes one in the middle of an item."""
+        return os.path.relpath(path, self.inside).startswith(f"{SUMMARIES}/")
+
     def excluded(self) -> list[str]:
         """Patterns of what git is not to see."""
         return [*(f"/{os.path.join(self.inside, name)}*" for name in STATES.values()), f"*{_ASIDE}", "/.raymond/"]

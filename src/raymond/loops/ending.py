@@ -12,7 +12,7 @@ from raymond.loops.formats.state_file import Status
 from raymond.loops.ledger import Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.repository import GitError
-from raymond.loops.settings import RALPH
+from raymond.loops.settings import RALPH, SESSION
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.views.status import exit_code
@@ -41,6 +41,7 @@ def conclude(loop: LoopRun) -> None:
         path = loop.documents.state(loop.loop)
         snapshot = tuple(summary.remaining(loop))
         state.write(path, loop.id, loop.settings, loop.ledger, status_of(loop), snapshot, pid=os.getpid())
+        _put_away(loop)
         _commit_records(loop)
 
 
@@ -59,9 +60,7 @@ def code_of(loop: LoopRun, signal: int = 0) -> int:
     run, ledger = loop.run, loop.ledger
     if run.final_status != "completed":
         return exit_code(run, signal)
-    if loop.loop == RALPH:
-        return {"exhausted": 4, "impossible": 1}.get(ledger.ended, 0)
-    return 1 if ledger.failed else 0
+    return ledger.exit_code
 
 
 def document(loop: LoopRun, code: int) -> dict[str, Any]:
@@ -99,6 +98,24 @@ def _write_summary(loop: LoopRun) -> None:
     when = datetime.fromtimestamp(loop.run.now, UTC)
     path = loop.documents.path(SUMMARIES, f"{loop.loop}-{when:%Y%m%dT%H%M%SZ}.md")
     documents.write(path, summary.text(loop))
+
+
+def _put_away(loop: LoopRun) -> None:
+    """Save what items that failed have left in the tree, and return to HEAD, so that the next night can start."""
+    is_ours = loop.run.is_over and loop.loop == SESSION and loop.settings.commits and not loop.settings.is_dirty
+    repository = loop.repository
+    if not is_ours or loop.ledger.ended in ("", "stopped") or repository.branch() != loop.settings.branch:
+        return
+    head = repository.head()
+    left = [path for path in repository.dirt() if not loop.documents.owns(path)]
+    if left:
+        name = f"refs/raymond/{loop.id}/left"
+        made = repository.commit(
+            repository.tree(), [head], "raymond: what failed items left\n", f"{int(loop.run.now)} +0000"
+        )
+        repository.move(name, made)
+        repository.bring_back(head, left)
+        print(f"what items that failed have left in the tree is kept in {name}", file=sys.stderr)
 
 
 def _commit_records(loop: LoopRun) -> None:

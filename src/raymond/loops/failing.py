@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from raymond.loops import markers
+from raymond.loops import documents, markers
 from raymond.loops.formats import foreign_text, queue
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import FAILED, GAVE_UP, REVIEW, TAMPERED, TIMED_OUT, Entry
@@ -12,7 +12,9 @@ from raymond.machine.prompts import neutral
 
 NOTHING = "nothing was changed, and the item has no check that could show it was done before"
 _HOOKS = "the hooks of the project reject this work, or change it every time"
-_HOOKS = "the hooks of the project reject this work, or change it every time"
+WAITS = "waits for a person"
+"""Why an item is blocked that was set aside."""
+_FIX = "Fix: "
 _LINES = 40
 
 _LEAVES = ("skip", "block")
@@ -34,7 +36,8 @@ def action_of(work: Work, verdict: str) -> str:
         return "aside"
     if work.failures + 1 >= work.settings.max_failures:
         return "block" if work.settings.on_repeat == "block" else "pause"
-    return work.on_fail
+    # An item that repairs another is tried again instead of being repaired itself.
+    return "retry" if work.on_fail == "create-fix-task" and work.title.startswith(_FIX) else work.on_fail
 
 
 def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str, attempt: int = 1) -> Entry:
@@ -48,6 +51,7 @@ def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str,
     done = _DONE[action].format(saved=saved, fix=f'"{fix}"')
     work.write_failure(error, done, _STATES.get(action, "Continuing to next item"))
     reason = " ".join(error.split()) or verdict
+    work.write_progress(f"**{work.title}**\n\nNot done. {done}.", f"{verdict.upper()}: {reason[:300]}")
     work.write_log({}, _queue(work, found, action, reason), found, f"Not done ({verdict}): {reason[:500]}\n\n{done}.")
     return work.entry(verdict, found, error=work.excerpt(error), action=action, saved=saved, attempts=attempt)
 
@@ -64,7 +68,7 @@ def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]
         times = work.failures + 1
         block = queue.marked(block, f"[BLOCKED: failed {times} times in a row: {reason[:120]}]")
     elif action == "aside":
-        block = queue.marked(block, f"[BLOCKED: waits for a person: {reason[:120]}]")
+        block = queue.marked(block, f"[BLOCKED: {WAITS}: {reason[:120]}]")
     elif action == "create-fix-task":
         block = _fix(work, reason)
     at = next((index for index, one in enumerate(before) if queue.key(one) == work.key), 0)
@@ -72,7 +76,7 @@ def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]
 
 
 def _fix_title(title: str) -> str:
-    return title if title.startswith("Fix: ") else f"Fix: {title}"
+    return title if title.startswith(_FIX) else f"{_FIX}{title}"
 
 
 def _fix(work: Work, reason: str) -> str:
@@ -108,16 +112,16 @@ class Failure:
         return f"{self.reason}\n{self.output}".strip()
 
 
-def read(reply: str, error: str, output: str, gate: Mapping[str, object]) -> Failure:
+def read(reply: str, error: str, output: str, gate: Mapping[str, object], rejection: str = "") -> Failure:
     """What a visit that failed was told about it."""
     if error:
         verdict = TIMED_OUT if gate.get("verdict") == TIMED_OUT else FAILED
         return Failure(verdict, error, output, is_red=gate.get("verdict") in (FAILED, TIMED_OUT))
     if markers.has(reply, markers.FAILED):
         return Failure(GAVE_UP, f"the agent said that it cannot do this: {markers.without(reply).strip()}")
-    return Failure(
-        FAILED, reply if reply == NOTHING else "the hooks of the project did not come to an end with this work"
-    )
+    if reply == NOTHING:
+        return Failure(FAILED, NOTHING)
+    return Failure(FAILED, _HOOKS, documents.read(rejection) if rejection else "")
 
 
 def told(failure: Failure) -> str:

@@ -51,7 +51,7 @@ def run_hooks(work: Work, found: Inspection) -> Hooks:
     before = repository.tree()
     done = repository.hook("pre-commit")
     if done.returncode:
-        return Hooks(rejection=_printed(done))
+        return Hooks(rejection=_kept(work, _printed(done)))
     found.tree = repository.tree()
     return Hooks(changed=found.tree != before)
 
@@ -59,6 +59,11 @@ def run_hooks(work: Work, found: Inspection) -> Hooks:
 def _printed(hook: CompletedProcess[bytes]) -> str:
     printed = (hook.stdout + hook.stderr).decode("utf-8", "replace").strip()
     return printed[-_PRINTED:] or f"exit code {hook.returncode}"
+
+
+def _kept(work: Work, printed: str) -> str:
+    documents.write(work.rejection, printed)
+    return printed
 
 
 def plan(work: Work, found: Inspection, gate: dict[str, Any], reply: str) -> dict[str, Any] | str:
@@ -85,10 +90,10 @@ def committed(
     documents.write(path, _message(work, entry, gate, title, said))
     rejected = repository.hook("commit-msg", path)
     if rejected.returncode:
-        return _printed(rejected)
+        return _kept(work, _printed(rejected))
     return {
         "entry": asdict(entry),
-        "tree": repository.tree(),
+        "tree": _tree(work),
         "head": found.head,
         "parent": work.baseline.head if work.settings.squash else found.head,
         "message": documents.read(path),
@@ -96,6 +101,14 @@ def committed(
         "branch": work.baseline.branch,
         "trailer": _trailer(work),
     }
+
+
+def _tree(work: Work) -> str:
+    """What changed since the item began, on top of HEAD: what a person had not committed then stays uncommitted."""
+    repository = work.step.repository
+    changed = repository.changes(work.baseline.work, repository.tree())
+    ours = [path for path in repository.dirt() if work.step.documents.owns(path)]
+    return repository.tree([*(one.path for one in changed if not one.is_module), *ours])
 
 
 def _entry(work: Work, found: Inspection, gate: dict[str, Any]) -> Entry:

@@ -83,12 +83,13 @@ class Inspector:
         self._look_at_history(before, found)
         found.left = self._repository.tree()
         changes = self._repository.changes(before.work, found.left)
-        own = [one for one in changes if self._own.owns(one.path)]
+        own = [one for one in changes if self._own.owns(one.path) and not self._own.is_summary(one.path)]
         theirs = [one for one in own if not self._is_ours(one)]
         self._look_at_documents(before, theirs, title, found)
         work = [one for one in changes if not self._own.owns(one.path)]
         found.changed = [one.path for one in work]
-        found.review += _doubts(self._repository, [*work, *self._committed(before, found)])
+        found.review += _doubts(self._repository, [*work, *theirs, *self._committed(before, found)])
+        found.review += _told_secrets(self._repository, found.commits)
         _add(found.notes, (f"left a repository of its own in {path}" for path in self._repository.nested()))
         self._keep(found)
         kept = {one.path for one in theirs} & {self._own_progress()}
@@ -216,6 +217,18 @@ def _doubts(repository: Repository, changes: Iterable[Change]) -> list[str]:
             elif size <= _SCANNED and (what := _secret(repository, one)):
                 found[f"put {what} into {one.path}"] = None
     return list(found)
+
+
+def _told_secrets(repository: Repository, commits: Iterable[str]) -> list[str]:
+    from raymond import redaction
+
+    texts = ((commit, repository.message(commit)) for commit in commits)
+    return [
+        f"wrote {what} into the message of {commit[:12]}"
+        for commit, text in texts
+        if redaction.suspects(text)
+        for _, _, _, what in list(redaction.lines(text))[:1]
+    ]
 
 
 def _secret(repository: Repository, change: Change) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from time import time
 from typing import Any
 
+from raymond.faces.words import many
 from raymond.loops import documents, finishing, markers, state, turnover
 from raymond.loops.failing import Failure
 from raymond.loops.formats.foreign_text import one_line
@@ -70,7 +71,7 @@ def _finish(step: Step, ledger: Ledger, reply: str) -> None:
     said = [" ".join(one.split()) for one in _PROMISE.findall(reply)]
     if settings.until and " ".join(settings.until.split()) in said:
         ledger.ended, ledger.why = "done", f'the agent said "{settings.until}"{_and_green(settings.gate)}'
-    elif markers.has(reply, markers.ALL_DONE) and not settings.until and not settings.goal:
+    elif markers.has(reply, markers.ALL_DONE):
         ledger.ended, ledger.why = "done", f"the agent said {markers.ALL_DONE}{_and_green(settings.gate)}"
     elif settings.gate and ledger.was_red and not settings.until and not settings.goal:
         ledger.ended, ledger.why = "done", "the check was red at the start and is green now"
@@ -96,7 +97,7 @@ def over(step: Step, ledger: Ledger) -> bool:
     if not ledger.ended and settings.most and ledger.sessions >= settings.most:
         waited = settings.until or settings.goal or (settings.gate and ledger.was_red)
         ledger.ended = "exhausted" if waited else "limit"
-        ledger.why = f"{settings.most} iterations were not enough" if waited else ""
+        ledger.why = f"{many(settings.most, 'iteration')} did not do it" if waited else ""
     return bool(ledger.ended)
 
 

@@ -13,6 +13,10 @@ DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED)
 """The verdicts of items that are done."""
 
 
+_CODES = {"exhausted": 4, "impossible": 1}
+"""The exit codes of endings for which it does not matter what became of the items."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """An item that was worked on."""
@@ -39,6 +43,8 @@ class Entry:
     wrote: tuple[str, ...] = ()
     """Tracked files that the check wrote."""
     agent: str = ""
+    base: str = ""
+    """The commit that it began with."""
 
     def write(self) -> str:
         """As it is handed on."""
@@ -86,7 +92,22 @@ class Ledger:
         """As it is handed on."""
         bare = {name: getattr(self, name) for name in _BARE}
         entries = [{key: one for key, one in asdict(entry).items() if one != _EMPTY[key]} for entry in self.entries]
-        return json.dumps({"entries": entries, **{key: value for key, value in bare.items() if value}})
+        told = {"exit_code": self.exit_code, "text": self.text} if self.ended else {}
+        return json.dumps({**told, "entries": entries, **{key: value for key, value in bare.items() if value}})
+
+    @property
+    def exit_code(self) -> int:
+        """What a loop that has ended exits with."""
+        if self.ended in _CODES:
+            return _CODES[self.ended]
+        return 1 if any(one.verdict != RED for one in self.failed) else 0
+
+    @property
+    def text(self) -> str:
+        """How it ended, in a line."""
+        failed = [one for one in self.failed if one.verdict != RED]
+        why = f" ({self.why})" if self.why else ""
+        return f"{self.ended}{why}: {len(self.done)} done, {len(failed)} failed, {len(self.left)} left"
 
     @property
     def done(self) -> list[Entry]:

@@ -10,6 +10,7 @@ from raymond.loops.ledger import Ledger
 from raymond.loops.repository import Repository
 from raymond.loops.selection import Selection, select
 from raymond.loops.wishes import STOP
+from raymond.machine.outcome import Outcome
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.system import git
@@ -63,13 +64,21 @@ def ledger_of(run: Run) -> Ledger:
     main = run.agents.get("main")
     if main is None:
         return Ledger()
-    rest = main.visit.rest
-    found = _read((rest.input if rest and rest.input else "") or main.visit.input)
-    for one in main.visit.results or ():
-        if one.status == "done" and one.state not in ("PAUSE.py", "ANSWER.py"):
-            found.entries.append(ledger.entry_of(json.loads(one.result)))
-            found.open = {}
+    if main.visit.rest:
+        return _read(main.visit.rest.input or "")
+    found = _read(main.visit.input)
+    for one in main.visit.results or ():  # its script has not handed them on yet
+        _take(found, one)
     return found
+
+
+def _take(found: Ledger, outcome: Outcome) -> None:
+    found.open = {}
+    try:
+        if outcome.status == "done":
+            found.entries.append(ledger.entry_of(json.loads(outcome.result)))
+    except (ValueError, TypeError, AttributeError):
+        return  # what a person or a judge said
 
 
 def _read(text: str) -> Ledger:

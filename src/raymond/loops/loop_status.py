@@ -53,7 +53,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     yield f"Mode:     EXTERNAL, {status_of(found).upper()}"
     most = loop.settings.most
     unit = "Iteration" if loop.loop == RALPH else "Session"
-    yield f"{unit + ':':<10}{ledger.sessions} of {most or 'any number'}"
+    yield f"{unit + ':':<9} {ledger.sessions} of {most or 'any number'}"
     if bars and most:
         yield f"Progress: {bar(len(ledger.done), most, ascii_)}"
     if ledger.open and not loop.run.is_over:

@@ -92,7 +92,9 @@ class Narrator(Quiet):
         self._items[event.agent], self._states[event.agent] = event.variables, event.state
         most = event.variables.get("most", "")
         count = log_line.starting(int(event.variables["iteration"]), int(most) if most.isdecimal() else 0)
-        return [count, log_line.selected(event.variables.get("title", ""))]
+        changed = event.variables.get("changed", "")
+        shown = ["The prompt has changed:", *(f"  {line}" for line in changed.splitlines())] if changed else []
+        return [count, log_line.selected(event.variables.get("title", "")), *shown]
 
     def _knows(self, run: Run, agent: str) -> bool:
         """Whether an agent does an item; one that another driver has started is looked up."""

@@ -14,7 +14,7 @@ from raymond.loops.formats import queue
 from raymond.loops.formats.queue import Queue
 from raymond.loops.ledger import Ledger
 from raymond.loops.repository import Repository
-from raymond.loops.selection import Selection, select
+from raymond.loops.selection import Selection, refused, select
 from raymond.loops.settings import Settings
 from raymond.system import git
 
@@ -120,17 +120,27 @@ def agenda(found: Documents, settings: Settings) -> Agenda:
     return Agenda(settings.source, read, select(read.items, Ledger(), settings))
 
 
-def check_programs(agenda: Agenda, cwd: str) -> None:
+def check_gate(settings: Settings) -> None:
+    """Refuse a check of the plain loop that could do harm, or whose program is not here."""
+    if not settings.gate:
+        return
+    if why := refused(settings.gate, settings):
+        raise UsageError(f"--gate: {why}", hint="a check only looks: put what it needs into a script of the project")
+    if name := _missing(settings.gate):
+        raise UsageError(f"--gate needs `{name}`, which is not here", hint="install it, or name another check")
+
+
+def check_programs(agenda: Agenda) -> None:
     """Refuse a queue with a check whose program is not here: it would be red all night."""
     for item in agenda.selection.ready:
-        if item.verification.kind == "command" and (name := _missing(item.verification.command, cwd)):
+        if item.verification.kind == "command" and (name := _missing(item.verification.command)):
             raise UsageError(
                 f'the check of "{item.title}" needs `{name}`, which is not here',
                 hint="install it, or change the check; --deny leaves items with such a check out",
             )
 
 
-def _missing(command: str, cwd: str) -> str:
+def _missing(command: str) -> str:
     """The program of a command, if nobody could find it; a file of the project may be part of the work."""
     from raymond.language import shell_line
 
@@ -142,11 +152,11 @@ def _missing(command: str, cwd: str) -> str:
     return ""
 
 
-def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> str:
-    """Deal with a tree that is not as HEAD has it; what was done, in words."""
+def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> tuple[str, bool]:
+    """Deal with a tree that is not as HEAD has it; what was done, in words, and whether it is still so."""
     dirt = [path for path in place.repository.dirt() if not place.documents.owns(path)]
     if not dirt:
-        return ""
+        return "", False
     more = f" and {len(dirt) - _SHOWN} more" if len(dirt) > _SHOWN else ""
     what = f"{', '.join(dirt[:_SHOWN])}{more}"
     if on_dirty == "ask":
@@ -157,8 +167,8 @@ def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> str:
             )
         on_dirty = ask(f"The tree has changes that are not committed: {what}.", ("commit", "discard", "continue"))
     if on_dirty == "continue":
-        return f"going on with changes that are not committed: {what}"
-    return (_commit if on_dirty == "commit" else _discard)(place, id, dirt)
+        return f"going on with changes that are not committed: {what}", True
+    return (_commit if on_dirty == "commit" else _discard)(place, id, dirt), False
 
 
 def _commit(place: Place, id: str, dirt: list[str]) -> str:

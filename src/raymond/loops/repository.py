@@ -117,9 +117,9 @@ class Repository:
         since = f"{base}..{commit}" if base else commit
         return self._said("rev-list", "--reverse", since).split()
 
-    def subject(self, commit: str) -> str:
-        """The first line of its message."""
-        return self._said("log", "-1", "--format=%s", commit)
+    def message(self, commit: str) -> str:
+        """Its whole message."""
+        return self._said("log", "-1", "--format=%B", commit)
 
     def found(self, trailer: str, most: int = 200) -> str:
         """The newest commit with exactly this line in its message; empty when there is none among the last `most`."""
@@ -188,6 +188,28 @@ class Repository:
         known = [one.partition(b"\t")[2] for one in listed if one and not one.startswith(_MODULE.encode())]
         others = self._ask("ls-files", "--others", "--exclude-standard", "-z", index=True).split(b"\0")
         return dict.fromkeys([*known, *(one for one in others if one and not one.endswith(b"/"))])
+
+    def merged(self, ours: str, theirs: str) -> str:
+        """The tree of a merge that touches no file; empty when it has conflicts."""
+        done = self._run("merge-tree", "--write-tree", "--no-messages", ours, theirs)
+        return done.stdout.decode("ascii", "replace").split("\n")[0] if done.returncode == 0 else ""
+
+    def mixed(self, tree: str, other: str, paths: Iterable[str]) -> str:
+        """`tree` with these paths as `other` has them."""
+        self._unlock()
+        self._ask("read-tree", tree, index=True)
+        lines = []
+        for path in paths:
+            there = self._ask("ls-tree", "-z", "--full-tree", other, path).rstrip(b"\0")
+            lines.append(there or b"0 " + b"0" * 40 + b"\t" + os.fsencode(path))
+        given = b"".join(line + b"\0" for line in lines)
+        self._ask("update-index", "-z", "--index-info", index=True, given=given)
+        return self._said("write-tree", index=True)
+
+    def diff(self, before: str, after: str, paths: Iterable[str]) -> str:
+        """What differs in these paths, as a patch."""
+        said = self._ask("diff", "--no-color", "--no-ext-diff", "--no-textconv", before, after, "--", *paths)
+        return said.decode("utf-8", "replace")
 
     def nested(self) -> list[str]:
         """The repositories inside of this one that it does not know."""

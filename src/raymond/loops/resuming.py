@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from raymond.control import steer
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Ask
-from raymond.machine.agent import RUNNING
+from raymond.machine.agent import ASKING, RUNNING
 
 QUESTIONS = {
     "running": "Found in-progress loop (session {session}/{most}). Resume? [Y/n]",
@@ -47,3 +48,10 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     elif answer == "discard":
         repository.bring_back(base, changed)
         repository.refresh()
+
+
+def answer(loop: LoopRun) -> None:
+    """Whoever resumes a loop that paused after a failure has decided that it goes on."""
+    for agent in loop.run.agents.values():
+        if agent.status == ASKING and agent.state == "PAUSE.py":
+            steer.answer(loop.project, loop.id, agent.id, "continue")

@@ -62,10 +62,10 @@ def obstacle(item: Item, settings: Settings) -> str:
         return "[VERIFY: task-loop] is the work of a task loop"
     if check.kind == "none":
         return "it has no [VERIFY: ...], and --require-verify asks for one" if settings.require_verify else ""
-    return _refused(check.command, settings)
+    return refused(check.command, settings)
 
 
-def _refused(command: str, settings: Settings) -> str:
+def refused(command: str, settings: Settings) -> str:
     """Why a command may not be run as a check: any part of it can be denied, and every part has to be allowed."""
     from raymond.language import gate_rules, shell_line
 

@@ -33,6 +33,8 @@ class Settings:
     commits: bool = True
     branch: str = ""
     squash: bool = False
+    is_dirty: bool = False
+    """Whether the tree had changes at the start that were left as they were."""
     require_verify: bool = False
     accept_proposed: bool = False
     on_review: str = "set-aside"

@@ -1,12 +1,13 @@
 """Start a loop over sessions, take up one that was cut off, or look at it."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import time
 from typing import Any
 
-from raymond.control import runs, steer
+from raymond.control import gate_tools, runs, steer
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
@@ -30,12 +31,8 @@ PLAIN = os.path.join(os.path.dirname(WORKFLOW), "ralph")
 
 
 DENIED = (
-    *(
-        "Bash(git push --force:*)",
-        "Bash(git push -f:*)",
-        "Bash(git push --force-with-lease:*)",
-        "Bash(git push --mirror:*)",
-    ),
+    *("Bash(git push --force:*)", "Bash(git push -f:*)", "Bash(git push --mirror:*)", "Bash(git push --delete:*)"),
+    *("Bash(git push * --force*)", "Bash(git push * -f)", "Bash(git push * --mirror*)", "Bash(git push * +*)"),
     *("Bash(git reset --hard:*)", "Bash(git clean -f:*)", "Bash(git clean -fd:*)", "Bash(git clean -fdx:*)"),
     *(f"Edit(**/{name})" for name in STATES.values()),
 )
@@ -129,14 +126,16 @@ def archive(found: Documents, loop: str) -> str:
     return os.path.basename(name)
 
 
-def check_alone(project: Project, found: Found | None, loop: str) -> None:
-    """Refuse a second loop on the same checkout while the first lives."""
-    if found and found.is_driven and found.loop:
-        raise RunBusy(
-            f"a {loop} is running here: {found.loop.id}",
-            path=project.run(found.loop.id).journal,
-            hint=f"raymond {loop} status shows it, raymond {loop} stop ends it after the item it is at",
-        )
+def check_alone(project: Project) -> None:
+    """Refuse a second loop on the same checkout while the first lives, whichever of them it is."""
+    for id in project.ids():
+        folder = project.run(id)
+        if not runs.is_driven(folder):
+            continue
+        loop = RunHandle(project, id).start.loop
+        if loop:
+            hint = f"raymond {loop} status shows it, raymond {loop} stop ends it after the item it is at"
+            raise RunBusy(f"a {loop} is running here: {id}", path=folder.journal, hint=hint)
 
 
 def prepare(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
@@ -145,7 +144,7 @@ def prepare(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
     opening.check_repository(place.repository, settings.branch)
     settings = replace(settings, source=opening.source(place.documents, settings.source or None))
     agenda = opening.agenda(place.documents, settings)
-    opening.check_programs(agenda, place.documents.cwd)
+    opening.check_programs(agenda)
     return settings, agenda
 
 
@@ -154,8 +153,12 @@ def new_id(name: str, asked: str = "") -> str:
     return asked or f"{name}-{os.urandom(4).hex()}"
 
 
-def load(workflow: str, choices: Choices) -> Loaded:
-    """The workflow of a loop, with what its agents may not do; refused when no run could begin with it."""
+def load(workflow: str, choices: Choices, checks: Sequence[str]) -> Loaded:
+    """The workflow of a loop, with what its agents may and may not do; refused when no run could begin with it."""
+    if choices.allow_gate_commands:
+        allowed = [gate_tools.pattern(one, "the loop") for one in dict.fromkeys(checks)]
+        choices.allowed_tools = [*(choices.allowed_tools or []), *allowed]
+        choices.allow_gate_commands = False
     if choices.backend in ("", "claude") and not choices.replies:
         for state in ("WORK.md", "REJECTED.md"):
             denied = {"disallowed_tools": list(DENIED), **choices.overrides.get(state, {})}

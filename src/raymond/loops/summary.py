@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from raymond.faces import words
 from raymond.loops.formats.foreign_text import code, one_line
 from raymond.loops.formats.log_line import lasted
-from raymond.loops.ledger import RED, REVIEW, TAMPERED, Entry, Ledger
+from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH
 
@@ -68,8 +68,10 @@ def _lines(loop: LoopRun) -> Iterator[str]:
 
 def rate(ledger: Ledger) -> str:
     """The share of the items that were worked on and count, in percent and as a fraction."""
-    done, all_ = len(ledger.done), len(ledger.done) + len(ledger.failed)
-    return f"{round(100 * done / all_)}% ({done}/{all_})" if all_ else "nothing was worked on"
+    own = sum(one.verdict == OWN_CHECK for one in ledger.done)
+    done, all_ = len(ledger.done) - own, len(ledger.done) - own + len(ledger.failed)
+    apart = f"; apart from {words.many(own, 'item')} with a check of an agent's own" if own else ""
+    return f"{round(100 * done / all_)}% ({done}/{all_}){apart}" if all_ else f"nothing was worked on{apart}"
 
 
 def remaining(loop: LoopRun) -> list[str]:
@@ -111,14 +113,18 @@ def advice(loop: LoopRun) -> list[str]:
     found = []
     aside = [one for one in ledger.failed if one.verdict in (REVIEW, TAMPERED)]
     for one in aside[:5]:
-        found.append(f"look at what was set aside: git diff {loop_base(loop)}...{one.saved}")
+        found.append(
+            f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number}"
+        )
     for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED)][:5]:
-        where = [one.log, f"git show {one.saved}" if one.saved else "git diff"]
+        where = [one.log, f"git diff {loop_base(loop)}...{one.saved}" if one.saved else "git diff"]
         found.append(f"see why {code(one.title)} failed: {', '.join(filter(None, where))}")
     if ledger.passed:
         found.append("unblock or remove the items that were passed over: raymond continuous-session edit")
     if not loop.run.is_over:
-        found.append(f"go on: raymond {loop.loop} resume")
+        more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
+        limit = loop.run.stop.limit if loop.run.stop else ""
+        found.append(f"go on: raymond {loop.loop} resume{more.get(limit, '')}")
     elif remaining(loop):
         found.append(f"go on with the rest: raymond {loop.loop} start")
     if any(one.commit for one in ledger.entries):

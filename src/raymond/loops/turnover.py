@@ -60,7 +60,9 @@ def collected(step: Step) -> Ledger:
 def answered(ledger: Ledger, outcome: dict[str, str]) -> None:
     """What a person said about going on."""
     ledger.asked = len(ledger.entries)
-    if outcome["status"] != "done" or outcome["result"].strip().casefold() in ("stop", "abort", "n", "no"):
+    if outcome["status"] != "done":
+        ledger.ended, ledger.why = "stopped", "an item failed, and nobody could be asked"
+    elif outcome["result"].strip().casefold() in ("stop", "abort", "n", "no"):
         ledger.ended, ledger.why = "stopped", "a person answered so"
 
 
@@ -91,7 +93,7 @@ def asks(step: Step, ledger: Ledger) -> str:
 
 def look(step: Step, ledger: Ledger) -> Looked:
     """The queue of the newest session log, and what of it can be worked on."""
-    log = step.documents.newest()
+    log = step.documents.newest() if ledger.entries or not step.settings.source else step.settings.source
     found = queue.read(documents.read(step.documents.path(LOGS, log))) if log else Queue((), (), None)
     return Looked(log, found, select(found.items, ledger, step.settings))
 
@@ -163,6 +165,7 @@ def _shown(step: Step, looked: Looked) -> str:
 
 def _new_log(step: Step, newest: str) -> str:
     """The name of the next session log: the newest, also where somebody's clock was ahead of ours."""
+    newest = session_log.newest([newest, *step.documents.logs()]) or ""
     when = datetime.now(UTC).astimezone()
     stamp = datetime.strptime(newest[:13], "%Y%m%d_%H%M").astimezone() if newest else when
     return session_log.name(max(when, stamp), set(step.documents.logs()))

@@ -149,6 +149,11 @@ class Work:
         self._write(records.add(before, self.mark, entry, heading), name)
 
     @property
+    def rejection(self) -> str:
+        """The file that keeps what a hook printed when it rejected the work."""
+        return self.step.file(f"rejected-{self.slot}")
+
+    @property
     def mark(self) -> str:
         """The name of the item in records and commits: the same in every step of its agent."""
         return f"{self.step.id}/{self.step.key.rpartition('-')[0]}"
@@ -185,6 +190,7 @@ class Work:
             seconds=round(time() - self.began, 3) if self.began else 0.0,
             notes=(*found.tampered, *found.notes),
             agent=self.step.agent,
+            base=self.baseline.head if self._digest else "",
         )
         return replace(entry, **more)  # type: ignore[arg-type]
 

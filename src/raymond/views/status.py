@@ -1,5 +1,9 @@
 """The status of a run, its exit code and its result."""
 
+from typing import Any
+
+import msgspec
+
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
 from raymond.machine.outcome import Outcome
 from raymond.machine.run import CANCELLED, Run, shut
@@ -46,6 +50,16 @@ def main_result(run: Run) -> str | None:
     return outcome.result if outcome and outcome.status == "done" else None
 
 
+def loop_result(run: Run) -> dict[str, Any]:
+    """What a loop that has ended says of itself: `exit_code` and `text`; empty for other runs."""
+    result = main_result(run) if run.start.loop else None
+    try:
+        found: dict[str, Any] = msgspec.json.decode(result or "{}")
+    except msgspec.DecodeError:
+        return {}
+    return found
+
+
 def exit_code(run: Run, signal: int = 0) -> int:
     """The first that applies: cancelled 1, closed backend 5, limit 4, failed 1, waiting for a person 3, completed 0."""
     if run.final_status == CANCELLED:
@@ -58,7 +72,9 @@ def exit_code(run: Run, signal: int = 0) -> int:
         return 4
     if run.failed_count or run.final_status == "failed":
         return 1
-    return 0 if run.final_status == "completed" else 3
+    if run.final_status != "completed":
+        return 3
+    return int(loop_result(run).get("exit_code", 0)) if run.start.loop else 0
 
 
 def collected_failures(run: Run) -> list[Outcome]:

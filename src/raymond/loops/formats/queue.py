@@ -253,6 +253,16 @@ def marked(block: str, tag: str) -> str:
     return f"{line[:at]}{space}{tag} {line[at:]}{newline}{rest}"
 
 
+def unmarked(block: str, begins: str) -> str:
+    """A raw item without its first tag that begins like this."""
+    line, newline, rest = block.partition("\n")
+    at = line.find(begins)
+    stop = item_head.closing(line, at + 1) if at >= 0 else -1
+    if stop < 0:
+        return block
+    return f"{line[:at]}{line[stop + 1 :].lstrip()}{newline}{rest}"
+
+
 def rewritten(text: str, blocks: Iterable[str]) -> str:
     """`text` whose queue has these raw items instead of its own; other text between them stays."""
     blocks = tuple(blocks)

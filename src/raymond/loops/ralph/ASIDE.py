@@ -14,5 +14,6 @@ gate = json.loads(step.text("gate_result") or "{}")
 
 verdict = found.verdict or gate.get("verdict", REVIEW)
 verdict = REVIEW if verdict == "not comparable" else verdict
-reason = "; ".join(one for one in (found.reason, step.text("error"), *gate.get("changes", [])) if one)
+told = (step.text("error"), *gate.get("changes", []))
+reason = found.reason or "; ".join(one for one in told if one)
 end(tag("result", document(iterations.aside(work, found, verdict, reason).write())))

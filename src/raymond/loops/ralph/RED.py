@@ -8,7 +8,8 @@ from raymond.loops.work import Work
 
 step = Step()
 work = Work(step)
-failure = failing.read(step.input, step.text("error"), step.text("gate"), json.loads(step.text("gate_result") or "{}"))
+gate = json.loads(step.text("gate_result") or "{}")
+failure = failing.read(step.input, step.text("error"), step.text("gate"), gate, work.rejection)
 if step.settings.commit == "always":
     plan = iterations.plan(work, iterations.inspected(work), {}, step.input, failure)
     end(tag("goto", "COMMIT.py", {"input": json.dumps(plan)}))

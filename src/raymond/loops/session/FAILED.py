@@ -9,7 +9,8 @@ from raymond.loops.work import Work
 step = Step()
 work = Work(step)
 found = work.inspect()
-failure = failing.read(step.input, step.text("error"), step.text("gate"), json.loads(step.text("gate_result") or "{}"))
+gate = json.loads(step.text("gate_result") or "{}")
+failure = failing.read(step.input, step.text("error"), step.text("gate"), gate, work.rejection)
 
 attempt = step.visit
 if failure.may_retry and not found.tampered and attempt < work.attempts:

@@ -3,7 +3,7 @@
 import json
 
 from raymond.loops import failing, finishing
-from raymond.loops.step import Step, end, tag
+from raymond.loops.step import Step, document, end, tag
 from raymond.loops.work import Work
 
 step = Step()
@@ -29,4 +29,6 @@ if hooks.changed and work.check:
 plan = finishing.plan(work, found, gate, reply)
 if isinstance(plan, str):
     end(tag("goto", "REJECTED.md", {"input": plan}))
+if "tree" not in plan:
+    end(tag("result", document(finishing.commit(step, plan).write())))
 end(tag("goto", "COMMIT.py", {"input": json.dumps(plan)}))

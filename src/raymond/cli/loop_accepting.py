@@ -1,0 +1,82 @@
+"""Show what a loop has set aside, and carry out what a person decides about it."""
+
+import sys
+
+from raymond.cli import choice, picker
+from raymond.control import inside, reviews
+from raymond.errors import UsageError
+from raymond.faces.foreign_text import hung, in_margin, width_of
+from raymond.faces.trial import Trial
+from raymond.loops import accepting
+from raymond.loops.ledger import Entry
+from raymond.loops.loop_run import LoopRun
+from raymond.text import visible
+
+_MARGIN = "  | "
+
+
+def aside(id: str | None) -> LoopRun | None:
+    """The loop with this id, if it has set items aside and none of its agents waits for a review."""
+    if not id:
+        return None
+    run = choice.find(id)
+    if not run.start.loop or reviews.of_run(run.project, run.id):
+        return None
+    loop = LoopRun(run.project, run.read())
+    return loop if accepting.waiting(loop) else None
+
+
+def lines(loop: LoopRun) -> list[str]:
+    """Everything that was set aside, and the commands that decide it."""
+    shown: list[str] = []
+    for entry in accepting.waiting(loop):
+        shown += [*_shown(loop, entry), *_commands(loop, entry), ""]
+    return shown
+
+
+def _shown(loop: LoopRun, entry: Entry) -> list[str]:
+    width = width_of(sys.stdout)
+    loud = "TAMPERED" if entry.verdict == "tampered" else entry.verdict
+    told = [
+        f"{loop.id}, item {entry.number}: {entry.title}: {loud}",
+        f"why:    {entry.error}",
+        f"saved:  {entry.saved}",
+    ]
+    shown = [part for one in told for part in hung(visible(one), _MARGIN, width)]
+    return [*shown, "difference:", *in_margin(accepting.difference(loop, entry).rstrip("\n"), _MARGIN, width)]
+
+
+def _commands(loop: LoopRun, entry: Entry) -> list[str]:
+    return [f"{verb}: raymond {verb} {loop.id} {entry.number}" for verb in ("accept", "reject")]
+
+
+def accept(loop: LoopRun, name: str | None) -> int:
+    """Show an item, ask, and commit it if its check is green with today's HEAD."""
+    inside.check_agent("accept")
+    entry = accepting.chosen(loop, name)
+    print("\n".join(_shown(loop, entry)), flush=True)
+    if not picker.can_ask():
+        what = "what was set aside is accepted on a terminal, where it can be seen"
+        raise UsageError(what, hint=f"type it in a terminal (ssh -t), with no pipe: raymond accept {loop.id}")
+    if not picker.agrees("commit this?"):
+        print("nothing was accepted", file=sys.stderr)
+        return 3
+    done = accepting.accept(loop, entry, Trial(sys.stderr).tell)
+    if done.commit:
+        print(f"committed as {done.commit[:12]}", file=sys.stderr)
+        return 0
+    if done.branch:
+        told = f"it does not fit what was committed since: it is on the branch {done.branch}; git merge {done.branch}"
+        print(told, file=sys.stderr)
+        return 1
+    print(
+        f"not committed, because its check is not green here: {done.red}; it is still in {entry.saved}", file=sys.stderr
+    )
+    return 1
+
+
+def reject(loop: LoopRun, name: str | None, reason: str) -> int:
+    """Put an item back into the queue."""
+    inside.check_agent("reject")
+    print(accepting.reject(loop, accepting.chosen(loop, name), reason), file=sys.stderr)
+    return 0

@@ -1,0 +1,87 @@
+"""Items that a loop has set aside: a person looks, and lets them count or sends them back."""
+
+from pathlib import Path
+
+import pytest
+
+from looping import Night
+from typist import Typist
+
+pytestmark = pytest.mark.slow
+AGENT = "echo 42 > answer.txt; mkdir -p .github; echo x > .github/ci.yml; echo ITERATION_COMPLETE"
+
+
+def aside(path: Path) -> Night:
+    night = Night(path, "1. [VERIFY: sh check.sh] Write the answer\n2. [BLOCKED: later] Publish\n", AGENT)
+    assert night.loop().code == 1
+    assert "[BLOCKED: waits for a person: added .github/ci.yml" in night.text(f"docs/session_logs/{night.logs[-1]}")
+    return night
+
+
+def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_head(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    night.write({"other.txt": "since then\n"})
+    night.commit("since then")
+    shown = night.room.raymond("review", "n").stdout
+    assert "n, item 1: Write the answer: review" in shown
+    assert "+42" in shown
+    assert "accept: raymond accept n 1" in shown
+    refused = night.room.raymond("accept", "n", "1")
+    assert (refused.returncode, "accepted on a terminal" in refused.stderr) == (2, True)
+    person = Typist(night.room, "accept", "n", "1")
+    person.sees("commit this")
+    person.type("y\n")
+    assert person.end() == 0
+    assert night.subjects[-1] == "feat: write the answer"
+    assert night.git("show", "HEAD:answer.txt") == "42"
+    assert night.git("show", "HEAD:.github/ci.yml") == "x"
+    assert night.git("show", "HEAD:other.txt") == "since then"
+    assert night.git("status", "--porcelain") == ""
+    left = night.text(f"docs/session_logs/{night.logs[-1]}").partition("## Next Steps")[2]
+    assert "Write the answer" not in left
+    assert "Publish" in left
+    assert night.room.raymond("review", "n").stderr == "nothing of n waits for a review\n"
+
+
+def test_what_does_not_fit_any_more_becomes_a_branch(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    night.write({"answer.txt": "43\n"})
+    night.commit("another answer")
+    person = Typist(night.room, "accept", "n")
+    person.sees("commit this")
+    person.type("y\n")
+    person.sees("it is on the branch raymond/n-1")
+    assert person.end() == 1
+    assert night.git("show", "raymond/n-1:answer.txt") == "42"
+    assert night.text("answer.txt") == "43\n"
+
+
+def test_what_is_red_with_todays_head_is_not_committed(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    night.write({"check.sh": "grep -q 43 answer.txt\n"})
+    night.commit("another check")
+    person = Typist(night.room, "accept", "n", "1")
+    person.sees("commit this")
+    person.type("y\n")
+    person.sees("its check is not green here")
+    assert person.end() == 1
+    assert not (night.path / "answer.txt").exists()
+    assert night.git("status", "--porcelain") == ""
+
+
+def test_what_is_rejected_is_in_the_queue_again(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    done = night.room.raymond("reject", "n", "1", "no CI, please")
+    assert done.returncode == 0, done.stderr
+    log = night.text(f"docs/session_logs/{night.logs[-1]}")
+    assert "1. [VERIFY: sh check.sh] Write the answer\n   It was rejected: no CI, please\n" in log
+    night.agent('grep -q "no CI, please" "$PROMPT" && echo 42 > answer.txt; echo ITERATION_COMPLETE')
+    assert night.loop("--id", "m").code == 0
+
+
+def test_an_agent_accepts_edits_and_teaches_nothing(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    for args in (("accept", "n", "1"), ("continuous-session", "edit"), ("continuous-session", "learn", "x")):
+        done = night.room.raymond(*args, environment={"CLAUDECODE": "1"})
+        assert done.returncode == 2
+        assert "has started" in done.stderr

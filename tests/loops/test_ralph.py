@@ -1,0 +1,145 @@
+"""The plain loop: the same prompt for a fresh agent, until it is done."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from looping import Night
+from running import Ran, Room
+
+COUNT = 'n=$(cat n.txt 2>/dev/null || echo 0); echo $((n + 1)) > n.txt; echo "I counted to $((n + 1))."'
+
+
+def night_of(path: Path, agent: str = COUNT) -> Night:
+    night = Night(path, agent=agent, PROMPT="")
+    night.write({"PROMPT.md": "# Count\n\nCount on in n.txt.\n", "check.sh": "grep -q 2 n.txt\n"})
+    night.git("rm", "-rq", "--cached", "docs", "PROMPT")
+    (night.path / "PROMPT").unlink()
+    import shutil
+
+    shutil.rmtree(night.path / "docs")
+    night.commit("a prompt")
+    return night
+
+
+def ralph(night: Night, *args: str) -> Ran:
+    return night.loop("PROMPT.md", *args, loop="ralph")
+
+
+def test_red_at_the_start_and_green_now_is_done(tmp_path: Path) -> None:
+    night = night_of(tmp_path)
+    ran = ralph(night, "--gate", "sh check.sh")
+    assert ran.code == 0, ran.err
+    assert "- Ended: completed: the check was red at the start and is green now" in ran.out
+    assert night.subjects[-1] == "chore(ralph): iteration 1"
+    assert "PROMPT.md; at most 10 iterations; check: sh check.sh; commits: green, on main" in ran.err
+    assert night.git("rev-parse", "--abbrev-ref", "HEAD") == "main", "the current branch is kept"
+    assert not (night.path / "docs").exists(), "no folder of documents is needed, and none is made"
+
+
+@pytest.mark.slow
+def test_green_at_the_start_runs_to_the_limit(tmp_path: Path) -> None:
+    night = night_of(tmp_path, "echo more >> log.txt; echo fine")
+    night.write({"n.txt": "2\n"})
+    night.commit("green")
+    ran = ralph(night, "--gate", "sh check.sh", "--max-iterations", "2")
+    assert ran.code == 0
+    assert "- Iterations used: 2 of 2" in ran.out
+    assert night.text("log.txt") == "more\nmore\n"
+    assert night.subjects[-2:] == ["chore(ralph): iteration 1", "chore(ralph): iteration 2"]
+
+
+@pytest.mark.slow
+def test_until_is_a_promise_and_green(tmp_path: Path) -> None:
+    agent = f'{COUNT}\n[ "$(cat n.txt)" -lt 1 ] || echo "<promise>ALL DONE</promise>"'
+    night = night_of(tmp_path, agent)
+    ran = ralph(night, "--until", "ALL DONE", "--gate", "sh check.sh", "--max-iterations", "4")
+    assert ran.code == 0, ran.out
+    assert 'the agent said "ALL DONE", and the check is green' in ran.out
+    assert night.git("log", "--format=%s", "-1") == "chore(ralph): iteration 1"
+    assert ralph(night, "--until", "NEVER", "--max-iterations", "1", "--id", "m").code == 4
+
+
+@pytest.mark.slow
+def test_loop_complete_counts_only_on_a_line_of_its_own_and_green(tmp_path: Path) -> None:
+    night = night_of(tmp_path, f"{COUNT}; echo 'not LOOP_COMPLETE yet'")
+    assert "- Iterations used: 2 of 2" in ralph(night, "--max-iterations", "2").out
+    night.agent(f"{COUNT}; echo LOOP_COMPLETE")
+    ran = ralph(night, "--id", "m")
+    assert "- Ended: completed: the agent said LOOP_COMPLETE" in ran.out
+    night.agent("echo LOOP_COMPLETE")
+    night.write({"check.sh": "false\n"})
+    ran = ralph(night, "--id", "o", "--gate", "sh check.sh", "--max-iterations", "1")
+    assert ran.code == 4, "red is not done, whatever is said"
+
+
+@pytest.mark.slow
+def test_the_prompt_is_read_again_and_its_change_is_shown(tmp_path: Path) -> None:
+    agent = (
+        "cp $PROMPT $TEST_ROOM/../seen.$(ls $TEST_ROOM/.. | grep -c seen); echo '# Count backwards' > PROMPT.md; echo x"
+    )
+    night = night_of(tmp_path, agent)
+    ran = ralph(night, "--max-iterations", "2")
+    assert "Count on in n.txt." in (tmp_path / "seen.0").read_text("utf-8")
+    assert "# Count backwards" in (tmp_path / "seen.1").read_text("utf-8")
+    assert "ralph-loop: The prompt has changed:" in ran.err
+    assert "+# Count backwards" in ran.err
+    night.agent("cp $PROMPT $TEST_ROOM/../pinned; echo '# Other' > PROMPT.md; echo x")
+    ralph(night, "--max-iterations", "2", "--pin-prompt", "--id", "m")
+    assert "# Count backwards" in (tmp_path / "pinned").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_a_goal_is_judged_by_a_small_model(tmp_path: Path) -> None:
+    night = night_of(tmp_path)
+    judge = tmp_path / "judge"
+    judge.write_text('if grep -q "counted to 2"; then echo DONE; else echo NOT_YET; fi\n', "utf-8")
+    program = tmp_path / "agent"
+    program.write_text(f'if [ "$1" = tiny ]; then bash {judge}; exit; fi\n' + program.read_text("utf-8"), "utf-8")
+    settings = night.path.parent / "home/.config/raymond/config.toml"
+    text = settings.read_text("utf-8").replace(f'"{program}"]', f'"{program}", "{{model}}"]')
+    settings.write_text(f'small_model = "tiny"\n{text}', "utf-8")
+    ran = ralph(night, "--goal", "n.txt says 2")
+    assert "- Ended: completed: a model judges that the goal is met" in ran.out, ran.err
+    assert "- Iterations used: 2 of 10" in ran.out
+
+
+@pytest.mark.slow
+def test_without_git_and_without_commits_it_is_a_plain_loop(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    program = tmp_path / "agent"
+    program.write_text("cat > /dev/null; echo x >> log.txt; echo done\n", "utf-8")
+    room.settings(f'backend = "mine"\n[backends.mine]\ncommand = ["bash", "{program}"]\ncost = 0.01\n')
+    (room.path / "PROMPT.md").write_text("Go on.\n", "utf-8")
+    done = room.raymond("ralph", "PROMPT.md", "--max-iterations", "3", "--pause", "0s", "--json")
+    assert done.returncode == 0, done.stderr
+    assert (room.path / "log.txt").read_text("utf-8") == "x\n" * 3
+    document = json.loads(done.stdout)
+    assert (document["loop"], document["sessions"], document["status"]) == ("ralph", 3, "complete")
+
+
+@pytest.mark.slow
+def test_what_a_person_had_not_committed_stays_so(tmp_path: Path) -> None:
+    night = night_of(tmp_path)
+    night.write({"README.md": "# Mine\n", "notes.txt": "mine\n"})
+    assert ralph(night, "--gate", "sh check.sh").code == 0
+    assert sorted(night.git("status", "--porcelain").splitlines()) == ["?? notes.txt", "M README.md"]
+    assert night.git("show", "--name-only", "--format=", "HEAD") == "n.txt"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("NONE.md",), "NONE.md: no such file or directory"),
+        (("PROMPT.md", "--gate", "git reset --hard"), "--gate: its check discards changes"),
+        (("PROMPT.md", "--gate", "no-such-program"), "--gate needs `no-such-program`, which is not here"),
+        (("PROMPT.md", "--commit", "green"), "--commit green needs a check"),
+    ],
+)
+def test_bad_input_starts_nothing(tmp_path: Path, args: tuple[str, ...], told: str) -> None:
+    night = night_of(tmp_path)
+    ran = night.loop(*args, loop="ralph")
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
