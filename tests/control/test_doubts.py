@@ -173,7 +173,7 @@ def test_a_prompt_written_for_a_shell_loop_is_refused_with_the_loop_that_works(
     assert run(room, monkeypatch, "PROMPT.md", "--backend", "claude") == 6
     said = capsys.readouterr().err
     assert said.startswith("error: PROMPT.md has no tag\n --> PROMPT.md:1:1\n")
-    assert "\n    allowed_transitions: [{tag: goto, target: CHECK}]\n    force_implicit: true\n    ---\n" in said
+    assert 'raymond ralph PROMPT.md --gate "make test"\n' in said
     assert not room.home.exists()
 
 

@@ -38,5 +38,5 @@ def test_an_error_in_a_workflow_names_its_file_from_here_and_a_command_that_can_
         start.prepare(loaded, options)
     (found,) = caught.value.diagnostics
     assert (found.file, found.line) == ("my f/START.md", 1)
-    assert "two steps: raymond run 'my f/START.md' --max-iterations 100\n" in found.hint
+    assert "green: raymond ralph 'my f/START.md' --gate \"make test\"\n" in found.hint
     assert doubts.located([found], loaded) == [found], "said once"

@@ -238,8 +238,8 @@ def test_each_misspelt_tag_of_a_prompt_without_another_is_one_error() -> None:
 def test_a_lone_prompt_without_a_tag_is_an_error_that_shows_the_loop_that_works() -> None:
     [found] = lint.errors(workflow.build("flow", {"PROMPT.md": "---\nmodel: opus\n---\nFix the next thing."}))
     assert (found.id, found.message, found.line) == ("no-transition", "PROMPT.md has no tag", 4)
-    assert "allowed_transitions: [{tag: goto, target: CHECK}]" in found.hint
-    assert "echo '<reset>PROMPT</reset>'; else echo '<result>done</result>'; fi" in found.hint
+    assert 'raymond ralph PROMPT.md --gate "make test"' in found.hint
+    assert "Answer <result>done</result>" in found.hint
     silent = "Do it. <!-- raymond: ignore no-transition CLAUDE.md explains the tags -->"
     assert lint.check(workflow.build("flow", {"PROMPT.md": silent})) == []
 

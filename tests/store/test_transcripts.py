@@ -44,6 +44,20 @@ def test_a_record_is_read_back_from_where_it_begins(kept: Transcripts, folder: s
     ]
 
 
+def test_where_only_ends_are_kept_the_beginning_is_nowhere(folder: str) -> None:
+    kept = Transcripts(folder, tails=True)
+    record = kept.step("main", step=1, state="A.sh")
+    record.add("out", "secret plan\n")
+    for number in range(20_000):
+        record.add("out", f"{number}\n")
+        record.publish(float(number))
+    offset = record.end(exit=0)
+    kept.close()
+    found = texts(folder, "main", offset)
+    assert (len(found), found.endswith("\n19999\n")) == (transcripts.TAIL, True)
+    assert b"secret" not in b"".join(path.read_bytes() for path in Path(folder).iterdir())
+
+
 def test_turns_of_one_step_are_records_of_their_own(kept: Transcripts, folder: str) -> None:
     """A reminder is another turn of the same step."""
     first = kept.step("main", step=1, turn=1, state="A.md", sent="the prompt").end(said="no tag")

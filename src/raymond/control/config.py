@@ -231,6 +231,13 @@ KEYS: dict[str, Key] = {
         '"strict"',
         reach="strict normal".split().index,
     ),
+    "transcripts": Key(
+        _choice("full", "tail"),
+        "full",
+        "tail: keep only the end of what each step said and printed",
+        '"tail"',
+        reach="tail full".split().index,
+    ),
     "twin_max": Key(
         amounts.size, TWIN_MAX, "bytes of a tree that may be copied to repeat a gate's check", '"2GB"', reach=float
     ),

@@ -98,6 +98,7 @@ def hold(
         driver = Driver(
             *parts,
             strict=settings["durability"] == "strict",
+            tails=settings["transcripts"] == "tail",
             alone=alone,
             programs=_programs(run, workspace, settings["backends"]),
             recording=recording,

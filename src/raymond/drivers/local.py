@@ -72,6 +72,7 @@ class Driver:
         announce: Callable[[str], None],
         *,
         strict: bool = False,
+        tails: bool = False,
         alone: bool = False,
         programs: Sequence[Program] = (),
         recording: Recording = UNRECORDED,
@@ -112,16 +113,16 @@ class Driver:
         """A turn was named."""
         self._left = Leftovers(folder, run.start)
         self._beat = Beat(folder.beat)
-        self._host = self._make_host(project, folder, unpacked)
+        self._host = self._make_host(project, folder, unpacked, tails)
         self._signals = Signals(self._host.poll, self._pause, self._stop)
         self._reception = Reception(
             folder, self._conductor, face, self._host.poll, self._clock, announce, self._host.secrets, self._make_room
         )
 
-    def _make_host(self, project: Project, folder: RunFolder, unpacked: Unpacked) -> Host:
+    def _make_host(self, project: Project, folder: RunFolder, unpacked: Unpacked, tails: bool) -> Host:
         host = Host(
             marks=Marks(self.run.start.key, folder.pids),
-            transcripts=Transcripts(folder.transcripts, folder.id),
+            transcripts=Transcripts(folder.transcripts, folder.id, tails=tails),
             unpacked=unpacked,
             tree=project.tree,
             home=project.home.path,

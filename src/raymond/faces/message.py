@@ -9,10 +9,11 @@ from raymond.faces import summary, words
 from raymond.faces.foreign_text import in_margin
 from raymond.faces.question import folded, size
 from raymond.language import choices
-from raymond.machine.events import AgentPaused, AskStarted
+from raymond.machine.events import AgentPaused, AskStarted, BackendClosed
 from raymond.machine.run import Run
 from raymond.text import visible
-from raymond.views.status import run_status
+from raymond.views.status import loop_result, run_status
+from raymond.views.times import instant
 
 LONGEST = 8_000
 """Characters of a text: an environment variable holds them, and so do most services."""
@@ -23,6 +24,13 @@ _ENDED = {
     "paused": "is paused",
     "stopped": "is stopped",
     "running": "is interrupted",
+}
+
+
+_CLOSED = {
+    "limit": "has reached a usage limit",
+    "auth": "is not logged in, or not paid for",
+    "exhausted": "finds no resources on this machine",
 }
 
 
@@ -69,6 +77,8 @@ def too_long(question: str, command: str) -> str:
 def ended(run: Run) -> Message:
     """How a run ended."""
     id, status = run.start.workflow_id, run_status(run)
+    if told := loop_result(run).get("text"):
+        return Message(visible(f"{id}: the loop has ended"), visible(f"{told}\n\nraymond {run.start.loop} status"))
     lines = summary.ending(run, status).split("\n")
     # Only our own lines begin with their name: those of others are inside a margin.
     at = next((number for number, line in enumerate(lines) if line.startswith("next:")), len(lines))
@@ -77,6 +87,14 @@ def ended(run: Run) -> Message:
     if len(text) > LONGEST:
         text = "\n".join([*lines[at:], "", lines[0], f"[too long to show here: `raymond status {id}` shows it]"])
     return Message(visible(f"{id} {_ENDED.get(status, status)}"), text)
+
+
+def closed(run: Run, event: BackendClosed, what: str) -> Message:
+    """Nothing can be asked of a backend for a while, or until a person has done something."""
+    id = run.start.workflow_id
+    title = f"{id}: {event.backend} {_CLOSED[what]}"
+    until = f"it goes on by itself at {instant(event.until)}" if event.until else f"then: raymond resume {id}"
+    return Message(visible(title), "\n\n".join([until, *in_margin(event.error, _QUOTE)])[:LONGEST])
 
 
 def near_budget(run: Run, warning: str) -> Message:

@@ -17,13 +17,15 @@ from raymond.faces.message import Message
 from raymond.faces.notification import FAILED, STAYS
 from raymond.machine import budget
 from raymond.machine.agent import ASKING, WAITING
-from raymond.machine.events import AgentPaused, AskStarted, Decision
+from raymond.machine.events import AgentPaused, AskStarted, BackendClosed, Decision
 from raymond.machine.run import Run
 from raymond.views.status import run_status, waits_for_review
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "notification.py")
 _MOST = 60 << 10
 _BEGINNING = 2000
+_CLOSINGS = {"limit": "limit", "auth": "auth", "billing": "auth", "machine": "exhausted"}
+"""Why a backend takes no turns, and what that is called."""
 _WHOLE = ("title", "text")
 
 
@@ -77,6 +79,7 @@ class Notifier(Quiet):
         self._failed: set[str] = set()
         self._asked: set[tuple[str, int]] = set()
         self._reviewed: set[str] = set()
+        self._closed: set[tuple[str, str]] = set()
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what an agent asks."""
@@ -89,11 +92,21 @@ class Notifier(Quiet):
                     about: dict[str, Any] = {"agent": event.agent, "why": event.reason}
                     self._reviewed.add(event.agent)
                     self._send(run, {"event": "review", **about}, message.review(run, event), STAYS)
+                elif isinstance(event, BackendClosed) and (told := self._closing(event)):
+                    self._send(run, {"event": told, "message": event.error}, message.closed(run, event, told), STAYS)
                 elif isinstance(event, AskStarted) and run.start.on_ask != "fail":
                     about = {"agent": event.agent, "question": event.question, "question_number": event.number}
                     about |= {"approve": event.approve or None}
                     self._asked.add((event.agent, event.number))
                     self._send(run, {"event": "asked", **about}, message.asked(run, event), STAYS)
+
+    def _closing(self, event: BackendClosed) -> str:
+        """What the closing of a backend is called; empty when it was told before, or opens again in a moment."""
+        kind = _CLOSINGS.get(event.kind, "")
+        if not kind or (event.backend, kind) in self._closed:
+            return ""
+        self._closed.add((event.backend, kind))
+        return kind
 
     def refresh(self, run: Run | None = None) -> None:
         """Say what the processes have said."""

@@ -84,7 +84,7 @@ def located(one: Diagnostic, folder: str) -> Diagnostic:
     full = os.path.join(folder, one.file)
     path = min(os.path.relpath(full), full, key=len)
     # A command in a hint is to be pasted.
-    before, after = (f"raymond run {name} " for name in (one.file, pasted.word(path, "PATH")))
+    before, after = (f"raymond ralph {name} " for name in (one.file, pasted.word(path, "PATH")))
     lines = tuple(line.replace(before, after) for line in one.lines)
     return replace(one, file=path, hint=one.hint.replace(before, after), lines=lines)
 

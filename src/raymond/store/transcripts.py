@@ -24,6 +24,8 @@ MOST = 64 << 20
 """Characters recorded of the output of a step."""
 PUBLISH_EVERY = 1.0
 """Seconds between two looks that others may take at a step while it runs."""
+TAIL = 4_000
+"""Characters kept of each output where only ends are kept."""
 _CUT = f"more than {MOST >> 20} MiB of output: the rest is not recorded\n"
 _OPEN = 16
 """How many files stay open; beyond that the least recently used one is closed."""
@@ -39,8 +41,10 @@ _encode = msgspec.json.Encoder().encode
 class Transcripts:
     """The transcripts of one run."""
 
-    def __init__(self, folder: str, run: str = "") -> None:
+    def __init__(self, folder: str, run: str = "", *, tails: bool = False) -> None:
         self._folder = folder
+        self.tails = tails
+        """Only the end of each output is kept."""
         self._run = run
         self._files: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._made = False
@@ -139,6 +143,9 @@ class Record:
 
     def add(self, name: str, text: str) -> None:
         """Add output: `out`, `err` or another name. What is more than `MOST` is left out, and that is noted."""
+        if self._transcripts.tails:
+            self._add_end(name, text)
+            return
         if self._room <= 0:
             return
         self._room -= len(text)
@@ -150,6 +157,13 @@ class Record:
         if self._held > PIECE:
             self.flush()
 
+    def _add_end(self, name: str, text: str) -> None:
+        """Keep the last characters of all that came under a name, until the step has ended."""
+        pieces = self._pieces.setdefault(name, [])
+        pieces.append(text)
+        if sum(map(len, pieces)) > 2 * TAIL:
+            pieces[:] = ["".join(pieces)[-TAIL:]]
+
     def flush(self) -> None:
         """Write what is held."""
         if self._held:
@@ -157,6 +171,8 @@ class Record:
 
     def publish(self, now: float) -> None:
         """Write what is held for those who read along, and how it began, but not more often than is worth it."""
+        if self._transcripts.tails:
+            return
         if now >= self._publish_at and (self._held or self.offset < 0):
             self._write({})
             self._publish_at = now + PUBLISH_EVERY
@@ -167,7 +183,8 @@ class Record:
         return self.offset
 
     def _write(self, more: dict[str, object]) -> None:
-        texts = {name: "".join(pieces) for name, pieces in self._pieces.items()}
+        most = TAIL if self._transcripts.tails else MOST
+        texts = {name: "".join(pieces)[-most:] for name, pieces in self._pieces.items()}
         line = _encode({**self._fields, **texts, **more}) + b"\n"
         self._fields = {"step": self._fields["step"]}
         self._pieces.clear()

@@ -22,14 +22,7 @@ _ONE = (
     "end the prompt with a tag, e.g. <result>what you did</result>, or set allowed_transitions and use {{transitions}}"
 )
 LOOP = """an agent ends its answer with a tag that says what is next, and this prompt does not mention one
-to repeat {file} until a check passes, put this at its top:
-    ---
-    allowed_transitions: [{{tag: goto, target: CHECK}}]
-    force_implicit: true
-    ---
-and this into CHECK.sh beside it:
-    if grep -q '\\[ \\]' fix_plan.md; then echo '<reset>{state}</reset>'; else echo '<result>done</result>'; fi
-then, for at most 50 rounds of two steps: raymond run {file} --max-iterations 100
+to send it to a fresh agent again and again, until a check is green: raymond ralph {file} --gate "make test"
 to run it once, let {file} end with: Answer <result>done</result> when you are done."""
 """The way out for a prompt that was written for a shell loop."""
 
