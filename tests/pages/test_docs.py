@@ -404,6 +404,17 @@ def test_a_budget_that_is_nearly_spent_is_told_to_others_as_documented(room: Roo
     assert warned["message"] == "80% of the budget is spent: $0.85 of $1.00"
 
 
+@pytest.mark.parametrize(("kind", "event"), [("limit", "limit"), ("auth", "auth")])
+def test_a_backend_that_takes_no_turns_is_told_once(room: Room, kind: str, event: str) -> None:
+    replies = f"START: [[{{fail: {kind}, error: no more, retry_after: 0.2s}}, <result>x</result>]]"
+    flow = room.flow({"START.md": "", "replies.yaml": replies})
+    room.raymond("run", flow, "--id", "r", "--notify", TELL)
+    until(lambda: len(told(room)) == 2, "two notifications")
+    [warned] = [document for document in told(room) if document["event"] == event]
+    Check().document("Warned", warned, "Outcome")
+    assert warned["message"] == "no more"
+
+
 def test_what_is_long_is_told_to_others_without_its_maps(room: Room) -> None:
     flow = room.flow({"START.py": "print('<result>' + 'x' * 99000 + '</result>')"})
     room.raymond("run", flow, "--id", "r", "--notify", TELL)

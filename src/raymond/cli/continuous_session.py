@@ -21,7 +21,7 @@ from raymond.loops.turnover import PROPOSED
 
 _DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs).")
 _OWN = (
-    click.option("--max-sessions", type=Count(), default=5, metavar="N", help="Items at most (5; 0 for no limit)."),
+    click.option("--max-sessions", type=Count(0), default=5, metavar="N", help="Items at most (5; 0 for no limit)."),
     click.option("--require-verify", is_flag=True, help="Pass over items without a check."),
     click.option("--from-session", metavar="FILE", help="Begin with the queue of this session log, not of the newest."),
     *loop_flags.COMMON,

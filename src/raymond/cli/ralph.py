@@ -22,7 +22,7 @@ _DOCS = click.option(
 _OWN = (
     click.argument("prompt", type=click.Path()),
     click.option(
-        "--max-iterations", "most", type=Count(), default=10, metavar="N", help="At most (10; 0 for no limit)."
+        "--max-iterations", "most", type=Count(0), default=10, metavar="N", help="At most (10; 0 for no limit)."
     ),
     click.option(
         "--gate", default="", metavar="CMD", help="An iteration counts, and is committed, only when this is green."

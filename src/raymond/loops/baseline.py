@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from raymond.errors import Error
 from raymond.loops.repository import Repository
+from raymond.loops.step import Step
 from raymond.system import files, git
 from raymond.verifier import control_plane
 from raymond.verifier.control_plane import Control, Difference
@@ -88,6 +89,12 @@ class Keeper:
         replaced = [one for one in before.control.parts if one.startswith("the replaced object")]
         if not replaced:
             self.repository.drop_all("refs/replace")
+
+
+def keeper_of(step: Step, slot: str) -> Keeper:
+    """What keeps the baseline of an item."""
+    private = PrivateGit(step.file("git"), step.top)
+    return Keeper(step.file(f"baseline-{slot}"), step.repository, private)
 
 
 def _copies(top: str) -> tuple[dict[str, bytes], dict[str, int]]:

@@ -8,7 +8,6 @@ from raymond.loops.formats import foreign_text, queue
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import FAILED, GAVE_UP, REVIEW, TAMPERED, TIMED_OUT, Entry
 from raymond.loops.work import Work
-from raymond.machine.prompts import neutral
 
 NOTHING = "nothing was changed, and the item has no check that could show it was done before"
 _HOOKS = "the hooks of the project reject this work, or change it every time"
@@ -126,6 +125,8 @@ def read(reply: str, error: str, output: str, gate: Mapping[str, object], reject
 
 def told(failure: Failure) -> str:
     """What the next attempt is told about the one before."""
+    from raymond.machine.prompts import neutral  # most items need one attempt
+
     shown = neutral("\n".join(failure.output.strip().splitlines()[-_LINES:]))
     printed = f"\n\nThe end of what the check printed:\n\n{foreign_text.fenced(shown)}" if shown else ""
     reason = f"An earlier session tried this item, and it did not count: {neutral(failure.reason)}"

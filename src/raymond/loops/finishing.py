@@ -1,6 +1,6 @@
 """What follows when an item counts: hooks, records, and a commit that cannot happen twice."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from subprocess import CompletedProcess
 from time import time
 from typing import Any
@@ -10,9 +10,7 @@ from raymond.loops.formats import session_log
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.inspection import Inspection
-from raymond.loops.ledger import FAILED, NO_CHANGE, OWN_CHECK, PASSED, UNCHECKED, Entry, entry_of
-from raymond.loops.repository import GitError
-from raymond.loops.step import Step
+from raymond.loops.ledger import NO_CHANGE, OWN_CHECK, PASSED, UNCHECKED, Entry
 from raymond.loops.work import Work
 from raymond.verifier import sealing
 
@@ -143,40 +141,3 @@ def _message(work: Work, entry: Entry, gate: dict[str, Any], title: str, said: s
     facts += [f"Noticed: the agent {one_line(note)}" for note in entry.notes]
     trailers = [f"Raymond-Run: {work.step.id}", _trailer(work)]
     return commit_message.message(title, facts, entry.wrote, trailers)
-
-
-def commit(step: Step, given: dict[str, Any]) -> Entry:
-    """Make the commit that was planned, unless it is there; the entry with it."""
-    entry = entry_of(given["entry"])
-    if "tree" not in given:
-        return entry
-    repository = step.repository
-    made = repository.found(given["trailer"])
-    if not made:
-        try:
-            made = _made(step, given)
-        except GitError as error:
-            return _uncommitted(step, entry, str(error))
-    repository.refresh()
-    repository.hook("post-commit")
-    return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
-
-
-def _made(step: Step, given: dict[str, Any]) -> str:
-    repository = step.repository
-    if repository.branch() != given["branch"] or repository.head() != given["head"]:
-        raise GitError("somebody has moved HEAD or switched branches meanwhile")
-    parents = [given["parent"]]
-    made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=repository.signs)
-    if not repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit"):
-        raise GitError(f"the branch {given['branch']} could not be moved: somebody has committed meanwhile")
-    return made
-
-
-def _uncommitted(step: Step, entry: Entry, why: str) -> Entry:
-    """The work is checked and in the tree, but no commit has it: a person has to look. Its records go again."""
-    reference = step.repository.reference(f"refs/raymond/{step.id}/base")
-    changed = [one.path for one in step.repository.changes(reference, step.repository.tree())]
-    step.repository.bring_back(reference, [one for one in changed if step.documents.owns(one)])
-    error = f"the work is verified and in the tree, but it could not be committed: {why}"
-    return replace(entry, verdict=FAILED, error=error, action="pause")

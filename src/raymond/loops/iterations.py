@@ -10,22 +10,20 @@ from typing import Any
 
 from raymond.faces.words import many
 from raymond.loops import documents, finishing, markers, state, turnover
+from raymond.loops.baseline import keeper_of
 from raymond.loops.failing import Failure
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.state_file import Status
 from raymond.loops.inspection import Inspection
-from raymond.loops.ledger import FAILED, PASSED, RED, UNCHECKED, Entry, Ledger, entry_of
+from raymond.loops.ledger import FAILED, PASSED, RED, REPLY, UNCHECKED, Entry, Ledger, Reported, entry_of
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.step import Step, tag
 from raymond.loops.turnover import PAUSING, wait
 from raymond.loops.wishes import STOP
-from raymond.loops.work import Work, keeper_of
-from raymond.machine.prompts import neutral
+from raymond.loops.work import Work
 
 __all__ = ["aside", "asks", "begin", "collected", "green", "inspected", "over", "plan", "red", "wait", "write_state"]
 
-_REPLY = 8_000
-"""Characters of the last message that are judged, or told."""
 _OUTPUT = 4_000
 _PROMISE = re.compile(r"<promise>(.*?)</promise>", re.DOTALL)
 _DIFF = 4_000
@@ -170,6 +168,8 @@ def _footer(step: Step, ledger: Ledger) -> str:
         told.append(f"When nothing is left to do, write {markers.ALL_DONE} on a line of its own.")
     last = ledger.entries[-1] if ledger.entries else None
     if last and not last.is_done and last.error:
+        from raymond.machine.prompts import neutral
+
         told.append(f"The iteration before this one did not count: {neutral(last.error)[:_OUTPUT]}")
     return " ".join(told) + ")"
 
@@ -193,7 +193,7 @@ def inspected(work: Work) -> Inspection:
     return work.inspect() if work.settings.commit != "never" else Inspection()
 
 
-def green(work: Work, reply: str) -> "Reported":
+def green(work: Work, reply: str) -> Reported:
     """An iteration that counts and is not committed."""
     return Reported(work.entry(PASSED if work.check else UNCHECKED, Inspection()), reply)
 
@@ -213,18 +213,6 @@ def aside(work: Work, found: Inspection, verdict: str, reason: str) -> Entry:
     return work.entry(verdict, found, error=work.excerpt(reason), action="aside", saved=saved)
 
 
-class Reported:
-    """An entry with what the agent said, for whoever judges it."""
-
-    def __init__(self, entry: Entry, reply: str) -> None:
-        self._entry = entry
-        self._reply = reply
-
-    def write(self) -> str:
-        """As it is handed on."""
-        return json.dumps({**json.loads(self._entry.write()), "reply": self._reply[-_REPLY:]})
-
-
 def plan(
     work: Work, found: Inspection, gate: dict[str, Any], reply: str, failure: Failure | None = None
 ) -> dict[str, Any] | str:
@@ -235,7 +223,7 @@ def plan(
     given = finishing.committed(work, found, gate, entry, f"chore(ralph): iteration {work.number}", _said(reply))
     if isinstance(given, str):
         return given
-    given["reply"] = reply[-_REPLY:]
+    given["reply"] = reply[-REPLY:]
     return given
 
 

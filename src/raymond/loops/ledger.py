@@ -13,6 +13,8 @@ DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED)
 """The verdicts of items that are done."""
 
 
+REPLY = 8_000
+"""Characters of the last message of an agent that are handed on."""
 _CODES = {"exhausted": 4, "impossible": 1}
 """The exit codes of endings for which it does not matter what became of the items."""
 
@@ -166,3 +168,15 @@ def read(text: str) -> Ledger:
         setattr(found, name, given.get(name, getattr(found, name)))
     found.passed = [(title, why) for title, why in found.passed]
     return found
+
+
+class Reported:
+    """An entry with what the agent said, for whoever judges it."""
+
+    def __init__(self, entry: Entry, reply: str) -> None:
+        self._entry = entry
+        self._reply = reply
+
+    def write(self) -> str:
+        """As it is handed on."""
+        return json.dumps({**json.loads(self._entry.write()), "reply": self._reply[-REPLY:]})

@@ -37,6 +37,7 @@ class Selection:
 def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selection:
     """What of a queue can be worked on."""
     closed, later = ledger.closed(), ledger.later()
+    known: dict[str, str] = {}
     found = Selection([], [], [], [])
     for item in items:
         if queue.key(item) in closed or item.ticked:
@@ -45,7 +46,7 @@ def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selecti
             found.blocked.append(Passed(item, item.verification.reason))
         elif item.proposed and not settings.accept_proposed:
             found.proposed.append(item)
-        elif why := obstacle(item, settings):
+        elif why := _obstacle(item, settings, known):
             found.passed.append(Passed(item, why))
         else:
             found.ready.append(item)
@@ -55,14 +56,16 @@ def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selecti
     return Selection(ready, found.blocked, found.passed, found.proposed)
 
 
-def obstacle(item: Item, settings: Settings) -> str:
-    """Why an item cannot be taken with these settings; empty when it can."""
+def _obstacle(item: Item, settings: Settings, known: dict[str, str]) -> str:
+    """Why an item cannot be taken with these settings; empty when it can. `known` are commands that were judged."""
     check = item.verification
     if check.kind == "task-loop":
         return "[VERIFY: task-loop] is the work of a task loop"
     if check.kind == "none":
         return "it has no [VERIFY: ...], and --require-verify asks for one" if settings.require_verify else ""
-    return refused(check.command, settings)
+    if check.command not in known:
+        known[check.command] = refused(check.command, settings)
+    return known[check.command]
 
 
 def refused(command: str, settings: Settings) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import time
 
-from raymond.loops import documents, failing, state
+from raymond.loops import documents, state
+from raymond.loops.baseline import keeper_of
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import queue, session_log, state_file
 from raymond.loops.formats.item import Doubt, Item
@@ -16,7 +17,6 @@ from raymond.loops.ledger import read as read_ledger
 from raymond.loops.selection import Selection, select
 from raymond.loops.step import Step, tag
 from raymond.loops.wishes import EDITED, LEARNED, STOP, apply_edit, apply_learned
-from raymond.loops.work import Work, keeper_of
 
 PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
 PROPOSED = "proposed by an agent; --accept-proposed runs it"
@@ -68,6 +68,9 @@ def answered(ledger: Ledger, outcome: dict[str, str]) -> None:
 
 def _broken(step: Step, ledger: Ledger, error: str) -> Entry:
     """The agent failed for a reason of its own: what it left is saved, and the tree returns to the base."""
+    from raymond.loops import failing
+    from raymond.loops.work import Work
+
     work = Work(step, ledger.open)
     found = work.inspect()
     return failing.end(work, found, verdict=found.verdict or FAILED, error=error, action="skip")

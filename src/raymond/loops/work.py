@@ -10,7 +10,7 @@ from functools import cached_property
 from time import time
 
 from raymond.loops import commit_message, documents
-from raymond.loops.baseline import Baseline, Keeper
+from raymond.loops.baseline import Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
@@ -18,7 +18,6 @@ from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import Entry
 from raymond.loops.step import Step
 from raymond.system import files
-from raymond.verifier.private_git import PrivateGit
 
 _MOST_PATHS = 50
 _EXCERPT = 1500
@@ -197,12 +196,6 @@ class Work:
     def excerpt(self, text: str) -> str:
         """The end of an output, short enough to be told."""
         return text.strip()[-_EXCERPT:]
-
-
-def keeper_of(step: Step, slot: str) -> Keeper:
-    """What keeps the baseline of an item."""
-    private = PrivateGit(step.file("git"), step.top)
-    return Keeper(step.file(f"baseline-{slot}"), step.repository, private)
 
 
 def _when() -> datetime:

@@ -2,10 +2,11 @@
 
 import json
 
-from raymond.loops import finishing, iterations
+from raymond.loops import committing
+from raymond.loops.ledger import Reported
 from raymond.loops.step import Step, document, end, tag
 
 step = Step()
 given = json.loads(step.input)
-entry = finishing.commit(step, given)
-end(tag("result", document(iterations.Reported(entry, given["reply"]).write())))
+entry = committing.commit(step, given)
+end(tag("result", document(Reported(entry, given["reply"]).write())))

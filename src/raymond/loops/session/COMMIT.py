@@ -2,9 +2,9 @@
 
 import json
 
-from raymond.loops import finishing
+from raymond.loops import committing
 from raymond.loops.step import Step, document, end, tag
 
 step = Step()
-entry = finishing.commit(step, json.loads(step.input))
+entry = committing.commit(step, json.loads(step.input))
 end(tag("result", document(entry.write())))

@@ -2,7 +2,7 @@
 
 import json
 
-from raymond.loops import failing, finishing
+from raymond.loops import committing, failing, finishing
 from raymond.loops.step import Step, document, end, tag
 from raymond.loops.work import Work
 
@@ -30,5 +30,5 @@ plan = finishing.plan(work, found, gate, reply)
 if isinstance(plan, str):
     end(tag("goto", "REJECTED.md", {"input": plan}))
 if "tree" not in plan:
-    end(tag("result", document(finishing.commit(step, plan).write())))
+    end(tag("result", document(committing.commit(step, plan).write())))
 end(tag("goto", "COMMIT.py", {"input": json.dumps(plan)}))

@@ -1,0 +1,46 @@
+"""Make the commit that was planned for an item, once."""
+
+from dataclasses import replace
+from time import time
+from typing import Any
+
+from raymond.loops.ledger import FAILED, Entry, entry_of
+from raymond.loops.repository import GitError
+from raymond.loops.step import Step
+
+
+def commit(step: Step, given: dict[str, Any]) -> Entry:
+    """Make the commit that was planned, unless it is there; the entry with it."""
+    entry = entry_of(given["entry"])
+    if "tree" not in given:
+        return entry
+    repository = step.repository
+    made = repository.found(given["trailer"])
+    if not made:
+        try:
+            made = _made(step, given)
+        except GitError as error:
+            return _uncommitted(step, entry, str(error))
+    repository.refresh()
+    repository.hook("post-commit")
+    return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
+
+
+def _made(step: Step, given: dict[str, Any]) -> str:
+    repository = step.repository
+    if repository.branch() != given["branch"] or repository.head() != given["head"]:
+        raise GitError("somebody has moved HEAD or switched branches meanwhile")
+    parents = [given["parent"]]
+    made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=repository.signs)
+    if not repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit"):
+        raise GitError(f"the branch {given['branch']} could not be moved: somebody has committed meanwhile")
+    return made
+
+
+def _uncommitted(step: Step, entry: Entry, why: str) -> Entry:
+    """The work is checked and in the tree, but no commit has it: a person has to look. Its records go again."""
+    reference = step.repository.reference(f"refs/raymond/{step.id}/base")
+    changed = [one.path for one in step.repository.changes(reference, step.repository.tree())]
+    step.repository.bring_back(reference, [one for one in changed if step.documents.owns(one)])
+    error = f"the work is verified and in the tree, but it could not be committed: {why}"
+    return replace(entry, verdict=FAILED, error=error, action="pause")
