@@ -22,6 +22,8 @@ from measure import Child, Failed, interrupted, run
 from report import Goal, Reading
 from workflows import ID, PYTHON, RAYMOND, Folder
 
+import loops
+
 Readings = dict[str, Reading]
 
 
@@ -48,6 +50,7 @@ class Size:
     slice_rounds: int = 3
     sealed: int = 50_000
     seal_rounds: int = 5
+    loop_rounds: int = 3
     turns: int = 10
     turn_rounds: int = 3
 
@@ -72,6 +75,7 @@ QUICK = Size(
     slice_rounds=1,
     sealed=5000,
     seal_rounds=2,
+    loop_rounds=1,
     turns=3,
     turn_rounds=1,
 )
@@ -134,6 +138,10 @@ def goals(size: Size) -> dict[str, list[Goal]]:
                 "{:.2f} s",
             ),
             Goal("twin", "a twin of that tree by overlay, wall", 100, 30, more_ms),
+        ],
+        "loops": [
+            Goal("iteration", "one iteration of a loop, own CPU beside git and its check", 0.6, 0.3, "{:.2f} s"),
+            Goal("picking", "picking from a queue of 10,000 items, CPU", 0.2, 0.05, "{:.3f} s"),
         ],
         "turns": [
             Goal("turns", f"own CPU per turn of Claude Code, of {size.turns} in a row", 0.05, 0.02, "{:.0%}"),
@@ -389,6 +397,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "redaction": lambda _, size: redacting.redaction(size.redaction_rounds),
     "looking back": lambda home, size: long_run.looking_back(home, size.steps, size.look_rounds),
     "slices": lambda home, size: slices.both(home, size.slice_rounds),
+    "loops": lambda home, size: loops.loops(home, size.loop_rounds),
     "gates": lambda home, size: gates.gates(home, size.sealed, size.seal_rounds),
     "turns": lambda home, size: turns.turns(home, size.turns, size.turn_rounds),
 }
