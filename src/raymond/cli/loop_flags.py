@@ -36,6 +36,8 @@ COMMON = (
         help="A change that a person must see (set-aside).",
     ),
     click.option("--squash", is_flag=True, help="Make one commit of those that an agent made itself."),
+    click.option("--worktree", is_flag=True, help="Work in a worktree of its own, beside this checkout."),
+    click.option("--summary-prompt", default="", metavar="TEXT", help="An agent also writes a closing paragraph."),
     click.option(
         "--workflow", metavar="DIR", help="Run the workflow in DIR, made with eject, instead of the one that ships."
     ),
@@ -62,6 +64,7 @@ def settings(loop: str, given: dict[str, Any], **more: Any) -> Settings:
         on_review=given["on_review"],
         allow=tuple(given["allow"]),
         deny=tuple(given["deny"]),
+        closing=given["summary_prompt"],
         **more,
     )
 

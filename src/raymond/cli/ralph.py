@@ -65,6 +65,10 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     starting.check_new(id)
     options.id = id
     place = starting.place_here(own["docs"], needs_git=settings.commit != "never")
+    if own["worktree"] and not given.dry_run:
+        where = opening.move_to_worktree(place.repository, id)
+        loop_verbs.tell(f"working in {where}: its commands are to be typed there")
+        place = starting.place_here(own["docs"])
     starting.check_alone(runs.here())
     found = starting.look(runs.here(), place.documents, RALPH)
     if found and found.is_unconcluded:

@@ -43,7 +43,9 @@ def collected(step: Step) -> Ledger:
 
 def _take(step: Step, ledger: Ledger, outcome: dict[str, str]) -> None:
     name, is_done = outcome["state"], outcome["status"] == "done"
-    if name in ("PAUSE.py", "ANSWER.py"):
+    if outcome["label"] == turnover.CLOSING:
+        turnover.take_closing(ledger, outcome)
+    elif name in ("PAUSE.py", "ANSWER.py"):
         turnover.answered(ledger, outcome)
     elif name == "GOAL.py":
         _judged(ledger, outcome["result"] if is_done else "NOT_YET")

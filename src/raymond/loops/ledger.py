@@ -85,6 +85,8 @@ class Ledger:
     """Of the plain loop: what the last agent said, until a model has judged it."""
     prompt: str = ""
     """Of the plain loop: the prompt of the last iteration."""
+    closing: str = ""
+    """What an agent wrote about the whole loop, when it had ended."""
     left: list[str] = field(default_factory=list)
     """The titles that remain in the queue, when it ended."""
     passed: list[tuple[str, str]] = field(default_factory=list)
@@ -147,7 +149,7 @@ class Ledger:
                 yield entry, note
 
 
-_BARE = ("sessions", "ended", "why", "open", "asked", "was_red", "unjudged", "prompt", "left", "passed")
+_BARE = ("sessions", "ended", "why", "open", "asked", "was_red", "unjudged", "prompt", "closing", "left", "passed")
 _EMPTY: dict[str, Any] = {one.name: one.default for one in fields(Entry)}
 
 

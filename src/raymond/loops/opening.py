@@ -195,6 +195,17 @@ def _now() -> str:
     return f"{int(datetime.now(UTC).timestamp())} +0000"
 
 
+def move_to_worktree(repository: Repository, id: str) -> str:
+    """Make a worktree for a loop beside the checkout, on a branch of its own, and go there; its path."""
+    cwd, top = os.path.realpath(os.getcwd()), repository.top
+    path = os.path.join(os.path.dirname(top), f"{os.path.basename(top)}-{id}")
+    if os.path.lexists(path):
+        raise UsageError(f"{path} is in the way", hint="remove it, or choose another --id")
+    repository.add_worktree(path, f"raymond/{id}")
+    os.chdir(os.path.join(path, os.path.relpath(cwd, top)))
+    return path
+
+
 def branch_out(place: Place, id: str, settings: Settings) -> Settings:
     """The settings with the branch that the loop works on, which is checked out then."""
     repository, here, asked = place.repository, place.repository.branch(), settings.branch

@@ -265,6 +265,10 @@ class Repository:
         """Whether a branch can be called so."""
         return self._run("check-ref-format", "--branch", name).returncode == 0
 
+    def add_worktree(self, path: str, branch: str) -> None:
+        """Make a worktree of HEAD, with a new branch."""
+        self._ask("worktree", "add", "-q", "-b", branch, path, "HEAD")
+
     def check_out(self, branch: str) -> None:
         """Check out another branch, with its files."""
         self._ask("switch", "-q", "--no-guess", branch)

@@ -42,6 +42,8 @@ class Settings:
     deny: tuple[str, ...] = ()
     source: str = ""
     """The session log that the loop began with."""
+    closing: str = ""
+    """What an agent is asked for at the end, beside the computed summary."""
     prompt: str = ""
     """The file of the plain loop, relative to the directory of the run."""
     gate: str = ""

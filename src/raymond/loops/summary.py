@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from raymond.faces import words
-from raymond.loops.formats.foreign_text import code, one_line
+from raymond.loops.formats.foreign_text import code, one_line, prose
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
@@ -64,6 +64,8 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     )
     yield from _section("Remaining", (one_line(title) for title in remaining(loop)))
     yield from _section("What to do next", advice(loop))
+    if ledger.closing:
+        yield from ("", "## In the words of an agent", "", prose(ledger.closing, 3).rstrip())
 
 
 def rate(ledger: Ledger) -> str:

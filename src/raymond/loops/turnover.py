@@ -20,6 +20,9 @@ from raymond.loops.wishes import EDITED, LEARNED, STOP, apply_edit, apply_learne
 
 PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
 PROPOSED = "proposed by an agent; --accept-proposed runs it"
+CLOSING = "closing words"
+"""The label of the agent that writes about the whole loop."""
+_CLOSED = 4_000
 _ASKED = 300
 """Characters of an error that a person is asked about."""
 _LEARNED = 20_000
@@ -45,7 +48,9 @@ def collected(step: Step) -> Ledger:
     """The ledger with what became of the item that an agent was at."""
     ledger = read_ledger("" if step.visit == 1 and not step.text("results") else step.input)
     for outcome in json.loads(step.text("results") or "[]"):
-        if outcome["state"] in ("PAUSE.py", "ANSWER.py"):
+        if outcome["label"] == CLOSING:
+            take_closing(ledger, outcome)
+        elif outcome["state"] in ("PAUSE.py", "ANSWER.py"):
             answered(ledger, outcome)
         elif outcome["status"] == "done":
             ledger.entries.append(entry_of(json.loads(outcome["result"])))
@@ -74,6 +79,23 @@ def _broken(step: Step, ledger: Ledger, error: str) -> Entry:
     work = Work(step, ledger.open)
     found = work.inspect()
     return failing.end(work, found, verdict=found.verdict or FAILED, error=error, action="skip")
+
+
+def closing(step: Step, ledger: Ledger) -> list[str]:
+    """The tags that let an agent write about the loop, if somebody wants that and none has; empty otherwise."""
+    if not step.settings.closing or ledger.closing:
+        return []
+    done = [f"- {one.title}: {one.verdict}{f' ({one.error[:200]})' if one.error else ''}" for one in ledger.entries]
+    record = "\n".join([ledger.text, *done])
+    return [
+        tag("fork", "CLOSING.md", {"label": CLOSING, "request": step.settings.closing, "record": record}),
+        wait(ledger),
+    ]
+
+
+def take_closing(ledger: Ledger, outcome: dict[str, str]) -> None:
+    """Keep what it wrote; an agent that failed leaves nothing to say."""
+    ledger.closing = outcome["result"].strip()[:_CLOSED] if outcome["status"] == "done" else "(nothing was written)"
 
 
 def over(step: Step, ledger: Ledger) -> bool:

@@ -9,6 +9,8 @@ looked = turnover.look(step, ledger)
 
 if turnover.over(step, ledger) or (not turnover.asks(step, ledger) and turnover.ended(step, ledger, looked)):
     turnover.ended(step, ledger, looked)
+    if asked := turnover.closing(step, ledger):
+        end(*asked)
     end(tag("result", document(ledger.write())))
 
 question = turnover.asks(step, ledger)
