@@ -16,6 +16,9 @@ from raymond.loops.loop_run import LoopRun
 from raymond.loops.repository import Repository
 from raymond.verifier.assignment import Found, Told
 
+_DECIDED = "decided"
+"""The file in the folder of the loop with the items that a person has decided about."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -30,8 +33,17 @@ class Outcome:
 
 def waiting(loop: LoopRun) -> list[Entry]:
     """The items that were set aside and are still there."""
-    found = [one for one in loop.ledger.failed if one.verdict in (REVIEW, TAMPERED) and one.saved]
-    return [one for one in found if loop.repository.reference(one.saved)]
+    found = [one for one in loop.ledger.failed if one.verdict in (REVIEW, TAMPERED) and one.kept]
+    return [one for one in found if loop.repository.reference(one.saved) and one.key not in decided(loop)]
+
+
+def decided(loop: LoopRun) -> set[str]:
+    """The items that a person has decided about."""
+    return set(documents.read(loop.file(_DECIDED)).splitlines())
+
+
+def _decide(loop: LoopRun, entry: Entry) -> None:
+    documents.write(loop.file(_DECIDED), documents.read(loop.file(_DECIDED)) + f"{entry.key}\n")
 
 
 def chosen(loop: LoopRun, name: str | None) -> Entry:
@@ -52,8 +64,8 @@ def chosen(loop: LoopRun, name: str | None) -> Entry:
 def difference(loop: LoopRun, entry: Entry) -> str:
     """Everything that its agent changed, as a diff, without the documents of the loop."""
     repository = loop.repository
-    changed = [one.path for one in repository.changes(entry.base, entry.saved) if not loop.documents.owns(one.path)]
-    return repository.diff(entry.base, entry.saved, changed) if changed else ""
+    changed = [one.path for one in repository.changes(entry.base, entry.kept) if not loop.documents.owns(one.path)]
+    return repository.diff(entry.base, entry.kept, changed) if changed else ""
 
 
 def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome:
@@ -89,15 +101,15 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome
     if not repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: accepted"):
         raise UsageError("somebody has committed meanwhile", hint="try it again")
     repository.refresh()
-    repository.drop(entry.saved)
+    _decide(loop, entry)
     return Outcome(commit=made)
 
 
 def _work_of(loop: LoopRun, entry: Entry) -> str:
     """The tree of the base with nothing but the work of the agent in it."""
     repository: Repository = loop.repository
-    own = [one.path for one in repository.changes(entry.base, entry.saved) if loop.documents.owns(one.path)]
-    return repository.mixed(entry.saved, entry.base, own)
+    own = [one.path for one in repository.changes(entry.base, entry.kept) if loop.documents.owns(one.path)]
+    return repository.mixed(entry.kept, entry.base, own)
 
 
 def _checked(entry: Entry, loop: LoopRun, tell: Callable[[Told], None]) -> Found | None:
@@ -109,6 +121,7 @@ def _checked(entry: Entry, loop: LoopRun, tell: Callable[[Told], None]) -> Found
 def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     """Put the item back into the queue; what its agent did stays saved. What was done, in words."""
     _forget(loop, entry, reason)
+    _decide(loop, entry)
     return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"
 
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -12,13 +14,15 @@ from raymond.loops.repository import Repository
 from raymond.loops.step import Step
 from raymond.system import files, git
 from raymond.verifier import control_plane
-from raymond.verifier.control_plane import Control, Difference
+from raymond.verifier.control_plane import Control
 from raymond.verifier.private_git import PrivateGit
 
 _FILES = ("config", "config.worktree", "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout")
 _MORE = ("objects/info/alternates",)
+_FOLDERS = ("hooks", "info", "objects/info")
 _HOOKS = "hooks"
 _LARGEST = 1 << 20
+_MOST_IGNORED = 5_000
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
@@ -32,7 +36,15 @@ class Baseline(Struct, frozen=True, kw_only=True):
     files: dict[str, bytes]
     """Files of git that decide what git does, relative to its folder."""
     modes: dict[str, int]
+    references: dict[str, str]
+    """Every branch, tag and stash, and where it was."""
     remotes: dict[str, str]
+    ignored: list[str]
+    """What git ignored; a folder ends in `/`."""
+    hooks: str
+    """Digest of the hooks that git would run."""
+    hooks_folder: str
+    signs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,12 @@ class Keeper:
             control=control_plane.read(repository.top, self.private),
             files=copies,
             modes=modes,
+            references=repository.references(),
             remotes=repository.remotes(),
+            ignored=repository.ignored()[:_MOST_IGNORED],
+            hooks=hooks_of(repository),
+            hooks_folder=repository.hooks_folder(),
+            signs=repository.signs,
         )
         data = msgspec.msgpack.encode(found)
         files.replace(self.path, data, durable=True)
@@ -71,24 +88,41 @@ class Keeper:
             raise Error(f"{self.path} is not what was journaled: somebody has changed files of the run")
         return msgspec.msgpack.decode(data, type=Baseline)
 
-    def differences(self, before: Baseline) -> list[Difference]:
-        """What decides how git sees the work, and is not as it was."""
-        return control_plane.differences(before.control, control_plane.read(self.repository.top, self.private))
+    def differences(self, before: Baseline) -> list[str]:
+        """What decides how git sees the work, and is not as it was, in words."""
+        now = control_plane.read(self.repository.top, self.private)
+        found = [one.words for one in control_plane.differences(before.control, now)]
+        folder = git.directories(self.repository.top)[1]
+        links = (name for name in (*_FOLDERS, *_names(folder)) if os.path.islink(os.path.join(folder, name)))
+        found += [f"made a link of .git/{name}" for name in links]
+        _, modes = _copies(self.repository.top)
+        changed = (name for name, mode in modes.items() if before.modes.get(name, mode) != mode)
+        return found + [f"changed the rights of .git/{name}" for name in sorted(changed)]
 
     def restore(self, before: Baseline) -> None:
-        """Give git back the files that decide what it does."""
+        """Give git back the files that decide what it does; no link is followed on the way."""
         folder = git.directories(self.repository.top)[1]
-        now, _ = _copies(self.repository.top)
-        for name in now.keys() | before.files.keys():
+        for name in _FOLDERS:
             path = os.path.join(folder, name)
-            if name not in before.files:
+            if os.path.islink(path):
                 os.unlink(path)
-            elif now.get(name) != before.files[name]:
-                files.replace(path, before.files[name])
-                os.chmod(path, before.modes[name])
+            os.makedirs(path, exist_ok=True)
+        for name in {*_names(folder), *before.files}:
+            self._put(os.path.join(folder, name), before.files.get(name), before.modes.get(name, 0o644))
         replaced = [one for one in before.control.parts if one.startswith("the replaced object")]
         if not replaced:
             self.repository.drop_all("refs/replace")
+
+    def _put(self, path: str, content: bytes | None, mode: int) -> None:
+        is_file = os.path.lexists(path) and stat.S_ISREG(os.lstat(path).st_mode)
+        if os.path.lexists(path) and (content is None or not is_file):
+            if not os.path.islink(path) and os.path.isdir(path):
+                return  # git takes no folder for a hook
+            os.unlink(path)
+        if content is not None and (not is_file or files.contents(path) != content):
+            files.replace(path, content)
+        if content is not None:
+            os.chmod(path, mode)
 
 
 def keeper_of(step: Step, slot: str) -> Keeper:
@@ -97,11 +131,27 @@ def keeper_of(step: Step, slot: str) -> Keeper:
     return Keeper(step.file(f"baseline-{slot}"), step.repository, private)
 
 
+def hooks_of(repository: Repository) -> str:
+    """A digest of all hooks that git would run, with their rights, and of where they are."""
+    folder = repository.hooks_folder()
+    found = hashlib.sha256(os.fsencode(folder))
+    for name in sorted(_listed(folder)):
+        path = os.path.join(folder, name)
+        if name.endswith(".sample"):
+            continue
+        try:
+            found.update(os.fsencode(name) + b"\0" + files.contents(path, _LARGEST) + b"\0")
+            found.update(str(os.lstat(path).st_mode).encode())
+        except OSError:
+            found.update(f"{name} cannot be read".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
 def _copies(top: str) -> tuple[dict[str, bytes], dict[str, int]]:
     folder = git.directories(top)[1]
     found: dict[str, bytes] = {}
     modes: dict[str, int] = {}
-    for name in (*_FILES, *_MORE, *_hooks(folder)):
+    for name in _names(folder):
         path = os.path.join(folder, name)
         try:
             found[name], modes[name] = files.contents(path, _LARGEST), os.lstat(path).st_mode & 0o777
@@ -110,9 +160,19 @@ def _copies(top: str) -> tuple[dict[str, bytes], dict[str, int]]:
     return found, modes
 
 
-def _hooks(folder: str) -> list[str]:
+def _names(folder: str) -> Iterator[str]:
+    """The files that matter, also those that are links; not what is behind a folder that is one."""
+    for name in (*_FILES, *_MORE):
+        above = os.path.join(folder, os.path.dirname(name))
+        if os.path.lexists(os.path.join(folder, name)) and not os.path.islink(above.rstrip("/")):
+            yield name
+    if not os.path.islink(os.path.join(folder, _HOOKS)):
+        names = _listed(os.path.join(folder, _HOOKS))
+        yield from (f"{_HOOKS}/{name}" for name in names if not name.endswith(".sample"))
+
+
+def _listed(folder: str) -> list[str]:
     try:
-        names = os.listdir(os.path.join(folder, _HOOKS))
+        return os.listdir(folder)
     except OSError:
         return []
-    return [f"{_HOOKS}/{name}" for name in names if not name.endswith(".sample")]

@@ -1,5 +1,6 @@
 """Make the commit that was planned for an item, once."""
 
+import contextlib
 from dataclasses import replace
 from time import time
 from typing import Any
@@ -15,14 +16,15 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
     if "tree" not in given:
         return entry
     repository = step.repository
-    made = repository.found(given["trailer"])
-    if not made:
+    made = repository.head()
+    if not repository.is_made_of(made, given["tree"], [given["parent"]], given["message"]):
         try:
             made = _made(step, given)
         except GitError as error:
             return _uncommitted(step, entry, str(error))
-    repository.refresh()
-    repository.hook("post-commit")
+    with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
+        repository.refresh()
+        repository.hook("post-commit")
     return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
 
 
@@ -31,7 +33,7 @@ def _made(step: Step, given: dict[str, Any]) -> str:
     if repository.branch() != given["branch"] or repository.head() != given["head"]:
         raise GitError("somebody has moved HEAD or switched branches meanwhile")
     parents = [given["parent"]]
-    made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=repository.signs)
+    made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=given["signs"])
     if not repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit"):
         raise GitError(f"the branch {given['branch']} could not be moved: somebody has committed meanwhile")
     return made

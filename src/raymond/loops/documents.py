@@ -4,6 +4,7 @@ import errno
 import os
 from dataclasses import dataclass
 
+from raymond.errors import Error
 from raymond.loops.formats import session_log
 from raymond.system import files
 
@@ -64,8 +65,7 @@ class Documents:
     def owns(self, path: str) -> bool:
         """Whether a path of the repository is one that Raymond writes."""
         below = os.path.relpath(path, self.inside)
-        first = below.partition("/")[0]
-        return first in (LOGS, SUMMARIES) or below in (PROGRESS, FAILURES, LEARNINGS, *STATES.values())
+        return below.partition("/")[0] in (LOGS, SUMMARIES, PROGRESS, FAILURES, LEARNINGS, *STATES.values())
 
     def is_summary(self, path: str) -> bool:
         """Whether it is a summary, which decides nothing: a loop that pauses writes one in the middle of an item."""
@@ -77,23 +77,36 @@ class Documents:
 
 
 def read(path: str) -> str:
-    """The text of a document, every byte of it; empty when there is none."""
+    """The text of a document, every byte of it; empty when there is none, or something else than a file."""
     try:
         return files.contents(path, _LARGEST).decode("utf-8", "surrogateescape")
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # what a link leads to is no document of ours
-            return ""
-        raise
+        if error.errno in (errno.EACCES, errno.EIO):
+            raise
+        return ""  # a link, a folder or a pipe is no document of ours
 
 
 def write(path: str, text: str) -> None:
-    """Write a document at once: whoever reads it sees the one before or this one."""
-    if read(path) == text and os.path.exists(path):
+    """Write a document at once: whoever reads it sees the one before or this one. No link is followed."""
+    if read(path) == text and os.path.isfile(path) and not os.path.islink(path):
         return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    aside = f"{path}{_ASIDE}"
-    with open(aside, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    check_inside(folder)
+    if os.path.isdir(path) and not os.path.islink(path):
+        os.rename(path, f"{path}.{os.urandom(4).hex()}{_ASIDE}")  # somebody has made a folder of that name
+    aside = f"{path}.{os.urandom(4).hex()}{_ASIDE}"
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     os.replace(aside, path)
+
+
+def check_inside(folder: str) -> None:
+    """Refuse a folder of documents that leads elsewhere by a link."""
+    real = os.path.realpath(folder)
+    for above in (folder, os.path.dirname(folder)):
+        if os.path.islink(above):
+            raise Error(f"{above} is a link to {real}: Raymond writes no documents there", hint="make it a folder")

@@ -41,18 +41,20 @@ def action_of(work: Work, verdict: str) -> str:
 
 def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str, attempt: int = 1) -> Entry:
     """Save what the agent left, return to the base where the action asks for it, write it down."""
-    saved = work.save(found, attempt)
+    saved, kept = work.save(found, attempt)
     if action in (*_LEAVES, "aside"):
         work.go_back(found)
     else:
-        saved = ""
+        saved = kept = ""
     fix = _fix_title(work.title)
     done = _DONE[action].format(saved=saved, fix=f'"{fix}"')
     work.write_failure(error, done, _STATES.get(action, "Continuing to next item"))
     reason = " ".join(error.split()) or verdict
     work.write_progress(f"**{work.title}**\n\nNot done. {done}.", f"{verdict.upper()}: {reason[:300]}")
     work.write_log({}, _queue(work, found, action, reason), found, f"Not done ({verdict}): {reason[:500]}\n\n{done}.")
-    return work.entry(verdict, found, error=work.excerpt(error), action=action, saved=saved, attempts=attempt)
+    return work.entry(
+        verdict, found, error=work.excerpt(error), action=action, saved=saved, kept=kept, attempts=attempt
+    )
 
 
 def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]:

@@ -1,11 +1,11 @@
 """What follows when an item counts: hooks, records, and a commit that cannot happen twice."""
 
 from dataclasses import asdict, dataclass
-from subprocess import CompletedProcess
 from time import time
 from typing import Any
 
 from raymond.loops import commit_message, documents, markers
+from raymond.loops.baseline import hooks_of
 from raymond.loops.formats import session_log
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
@@ -30,8 +30,8 @@ class Hooks:
 
 def is_verified(work: Work, gate: dict[str, Any]) -> bool:
     """Whether the files are those that the check was green with."""
-    if not gate.get("tree"):
-        return True  # the project has no repository of its own, or there was nothing to compare
+    if not work.check or not gate.get("tree"):
+        return True  # nothing was checked, or there was nothing to compare
     private = sealing.git_at(work.step.folder.seals, work.step.top)
     return bool(private.tree() == gate["tree"])
 
@@ -46,26 +46,32 @@ def run_hooks(work: Work, found: Inspection) -> Hooks:
     if not work.settings.commits:
         return Hooks()
     repository = work.step.repository
+    if not _are_the_same(work, found):
+        return Hooks()
     before = repository.tree()
-    done = repository.hook("pre-commit")
-    if done.returncode:
-        return Hooks(rejection=_kept(work, _printed(done)))
+    code, printed = repository.hook("pre-commit")
+    if code:
+        return Hooks(rejection=_kept(work, printed))
     found.tree = repository.tree()
     return Hooks(changed=found.tree != before)
 
 
-def _printed(hook: CompletedProcess[bytes]) -> str:
-    printed = (hook.stdout + hook.stderr).decode("utf-8", "replace").strip()
-    return printed[-_PRINTED:] or f"exit code {hook.returncode}"
+def _are_the_same(work: Work, found: Inspection) -> bool:
+    """Whether the hooks are those that the loop began with: others are not run, and that is named."""
+    if hooks_of(work.step.repository) == work.hooks:
+        return True
+    note = "changed which hooks the project has; they were not run"
+    found.notes += [] if note in found.notes else [note]
+    return False
 
 
 def _kept(work: Work, printed: str) -> str:
-    documents.write(work.rejection, printed)
-    return printed
+    documents.write(work.rejection, printed[-_PRINTED:])
+    return printed[-_PRINTED:]
 
 
-def plan(work: Work, found: Inspection, gate: dict[str, Any], reply: str) -> dict[str, Any] | str:
-    """Write the records, and say what the commit will be; a text says why the message was rejected."""
+def plan(work: Work, found: Inspection, gate: dict[str, Any], reply: str) -> dict[str, Any] | Hooks:
+    """Write the records, and say what the commit will be, or how the hook for messages ended instead."""
     entry = _entry(work, found, gate)
     told = session_log.told(markers.without(reply))
     proposed = [*found.proposed, *session_log.proposals(told.pop("Next Steps", ""))]
@@ -79,34 +85,41 @@ def plan(work: Work, found: Inspection, gate: dict[str, Any], reply: str) -> dic
 
 def committed(
     work: Work, found: Inspection, gate: dict[str, Any], entry: Entry, title: str, said: str = ""
-) -> dict[str, Any] | str:
-    """What the commit will be, once the hook for messages has seen its own; a text says why that rejected it."""
+) -> dict[str, Any] | Hooks:
+    """What the commit will be, once the hook for messages has seen its own, or how that ended instead."""
     if not work.settings.commits:
         return {"entry": asdict(entry)}
     repository = work.step.repository
     path = work.step.file("COMMIT_EDITMSG")
     documents.write(path, _message(work, entry, gate, title, said))
-    rejected = repository.hook("commit-msg", path)
-    if rejected.returncode:
-        return _kept(work, _printed(rejected))
+    if _are_the_same(work, found):
+        code, printed = repository.hook("commit-msg", path)
+        if code:
+            return Hooks(rejection=_kept(work, printed))
+    whole = repository.tree()
+    others = [one.path for one in repository.changes(found.tree, whole) if not work.step.documents.owns(one.path)]
+    if others:  # a hook, or something that was left running
+        return Hooks(changed=True)
     return {
         "entry": asdict(entry),
-        "tree": _tree(work),
+        "tree": _tree(work, found, whole),
         "head": found.head,
         "parent": work.baseline.head if work.settings.squash else found.head,
         "message": documents.read(path),
         "date": f"{int(time())} +0000",
         "branch": work.baseline.branch,
-        "trailer": _trailer(work),
+        "signs": work.baseline.signs,
     }
 
 
-def _tree(work: Work) -> str:
-    """What changed since the item began, on top of HEAD: what a person had not committed then stays uncommitted."""
+def _tree(work: Work, found: Inspection, whole: str) -> str:
+    """What is committed: all that was checked, but for what a person had not committed before, and what git ignored."""
     repository = work.step.repository
-    changed = repository.changes(work.baseline.work, repository.tree())
-    ours = [path for path in repository.dirt() if work.step.documents.owns(path)]
-    return repository.tree([*(one.path for one in changed if not one.is_module), *ours])
+    dirty = [one.path for one in repository.changes(f"{work.start}^", work.start)]
+    touched = {one.path for one in repository.changes(work.start, whole)}
+    left_out = [path for path in dirty if path not in touched and not work.step.documents.owns(path)]
+    left_out += [*found.hidden, *([work.settings.prompt] if work.settings.prompt else [])]
+    return repository.mixed(whole, repository.head(), left_out) if left_out else whole
 
 
 def _entry(work: Work, found: Inspection, gate: dict[str, Any]) -> Entry:

@@ -3,28 +3,20 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from raymond.loops import documents
-from raymond.loops.baseline import Baseline, Keeper
+from raymond.loops import documents, doubts
+from raymond.loops.baseline import Baseline, Keeper, hooks_of
 from raymond.loops.documents import LOGS, PROGRESS, Documents
-from raymond.loops.formats import queue, session_log
+from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.formats.item import Item
 from raymond.loops.repository import Change, Repository
-from raymond.system import files, git
+from raymond.system import files
 
-LARGE = 10 << 20
-"""Bytes of a new file that a person has to look at."""
-_SCANNED = 1 << 20
-"""Bytes of a file that are searched for secrets."""
-_MOST_COMMITS = 100
-_GUARDED = (
-    *(".github", ".gitlab", ".circleci", ".buildkite", ".husky", ".githooks", ".claude", ".codex", ".raymond"),
-    *(".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", "Jenkinsfile", "bitbucket-pipelines.yml", ".drone.yml"),
-    *(".mcp.json", ".gitmodules", ".gitattributes"),
-)
-"""Names of files and folders that decide what runs elsewhere, or for other agents."""
+_NAMED = 20
+_MOST_IGNORED = 200
+"""New ignored files whose rules are looked up."""
 
 
 @dataclass(slots=True)
@@ -47,6 +39,10 @@ class Inspection:
     changed: list[str] = field(default_factory=list)
     """The paths of its work."""
     commits: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+    """Files that git ignored before: they are not the agent's to commit, nor ours to remove."""
+    is_checked: bool = False
+    """Whether the files are those that the check was green with."""
 
     @property
     def verdict(self) -> str:
@@ -65,37 +61,94 @@ class Inspector:
     What was found is on the disk before anything is put back: a second look after a kill finds nothing any more.
     """
 
-    def __init__(self, keeper: Keeper, own: Documents, path: str, written: Mapping[str, str]) -> None:
+    def __init__(self, keeper: Keeper, own: Documents, path: str, written: Mapping[str, str], key: str) -> None:
         self._keeper = keeper
         self._repository: Repository = keeper.repository
         self._own = own
         self._path = path
+        self._key = key
         self._written = written
         """What Raymond itself has written for the item, before it was killed: path -> digest."""
 
-    def look(self, before: Baseline, title: str) -> Inspection:
-        """What was found now, and in earlier looks at the same item."""
+    def look(self, before: Baseline, title: str, is_checked: Callable[[], bool]) -> Inspection:
+        """What was found now, and in earlier looks at the same item; `is_checked`: are the files those of the check?"""
         found = self._earlier()
-        _add(found.tampered, (one.words for one in self._keeper.differences(before)))
+        differences = self._keeper.differences(before)
+        _add(found.tampered, differences)
         self._keep(found)
-        if found.tampered:
+        if differences:
             self._keeper.restore(before)  # git does nothing below that an agent has set
         self._look_at_history(before, found)
+        self._look_at_references(before, found)
         found.left = self._repository.tree()
-        changes = self._repository.changes(before.work, found.left)
+        found.is_checked = is_checked()
+        changes = self._seen(before, found)
         own = [one for one in changes if self._own.owns(one.path) and not self._own.is_summary(one.path)]
         theirs = [one for one in own if not self._is_ours(one)]
         self._look_at_documents(before, theirs, title, found)
         work = [one for one in changes if not self._own.owns(one.path)]
         found.changed = [one.path for one in work]
-        found.review += _doubts(self._repository, [*work, *theirs, *self._committed(before, found)])
-        found.review += _told_secrets(self._repository, found.commits)
+        _add(found.review, doubts.of_changes(self._repository, [*work, *theirs, *self._committed(before, found)]))
+        _add(found.review, doubts.of_commits(self._repository, found.commits))
+        self._look_at_hooks(before, found)
         _add(found.notes, (f"left a repository of its own in {path}" for path in self._repository.nested()))
         self._keep(found)
-        kept = {one.path for one in theirs} & {self._own_progress()}
-        self._repository.bring_back(before.work, [one.path for one in own if one.path not in kept])
+        self._put_back(before, own, theirs, found)
         found.tree = self._repository.tree()
         return found
+
+    def _seen(self, before: Baseline, found: Inspection) -> list[Change]:
+        """What changed, without what git had been told to ignore: that is a person's, and no part of the work."""
+        changes = self._repository.changes(before.work, found.left)
+        _add(found.hidden, (one.path for one in changes if _is_among(one.path, before.ignored)))
+        _add(found.review, (f"made git see {path}, which it ignored" for path in found.hidden[:_NAMED]))
+        known = set(before.ignored)
+        new = [one for one in self._repository.ignored() if one not in known and not _is_among(one, before.ignored)]
+        for path in new[:_MOST_IGNORED]:
+            where, rule = self._repository.rule_of(path)
+            old = (self._repository.file(before.work, where) or b"").decode("utf-8", "replace").splitlines()
+            if where and not os.path.isabs(where) and not where.startswith(".git/") and rule not in old:
+                _add(found.review, [f"hid {path} from git by a new rule in {where}"])
+        return [one for one in changes if one.path not in found.hidden]
+
+    def _look_at_hooks(self, before: Baseline, found: Inspection) -> None:
+        is_there = self._repository.hooks_folder() == before.hooks_folder and not found.tampered
+        if is_there and hooks_of(self._repository) != before.hooks:
+            where = os.path.relpath(before.hooks_folder, self._own.top)
+            _add(found.review, [f"changed the hooks of the project in {where}"])
+
+    def _look_at_references(self, before: Baseline, found: Inspection) -> None:
+        """Branches, tags and stashes that are not its own stay where they were."""
+        own = f"refs/heads/{before.branch}"
+        now = self._repository.references()
+        if now.get(own, "").startswith("refs/"):
+            _add(found.tampered, [f"made {before.branch} stand for {now[own]}"])
+        for name, commit in before.references.items():
+            if name != own and now.get(name) != commit:
+                verb = "moved" if name in now else "removed"
+                _add(found.tampered, [f"{verb} {name.removeprefix('refs/').removeprefix('heads/')}"])
+        _add(
+            found.notes,
+            (f"made {name.removeprefix('refs/')}" for name in now if name not in before.references and name != own),
+        )
+        self._keep(found)
+        self._repository.put_references(before.references, own)
+
+    def _put_back(self, before: Baseline, own: list[Change], theirs: list[Change], found: Inspection) -> None:
+        """Give Raymond's documents back what they said; what was only added to the progress stays, if it counts."""
+        progress = self._own_progress()
+        added = ""
+        if progress in {one.path for one in theirs} and not found.verdict:
+            old = (self._repository.file(before.work, progress) or b"").decode("utf-8", "surrogateescape")
+            new = documents.read(os.path.join(self._own.top, progress))
+            if new.startswith(old):
+                added = old + foreign_text.unmarked(new[len(old) :])
+            else:
+                _add(found.notes, [f"rewrote {self._own.shown(PROGRESS)}, which was put back"])
+                self._keep(found)
+        self._repository.bring_back(before.work, [one.path for one in own])
+        if added:
+            documents.write(os.path.join(self._own.top, progress), added)
 
     def _is_ours(self, change: Change) -> bool:
         digest = self._written.get(change.path)
@@ -114,22 +167,17 @@ class Inspector:
         if before.head and not repository.descends(found.head, before.head):
             _add(found.tampered, [f"rewrote the history: {before.head[:12]} is not in that of HEAD any more"])
         else:
-            found.commits = repository.commits(before.head, found.head)[:_MOST_COMMITS]
+            found.commits = repository.commits(before.head, found.head)
+            forged = [one for one in found.commits if "\nRaymond-" in repository.message(one)]
+            _add(found.tampered, (f"wrote a commit in the name of Raymond ({one[:12]})" for one in forged))
         for name, commit in repository.remotes().items():
-            if before.remotes.get(name) != commit and self._is_pushed(name, commit, found):
+            if before.remotes.get(name) != commit and self._is_pushed(commit, found):
                 _add(found.tampered, [f"pushed to {name.removeprefix('refs/remotes/')}"])
         self._keep(found)
 
-    def _is_pushed(self, name: str, commit: str, found: Inspection) -> bool:
-        """Whether a branch elsewhere moved because of a push: a fetch brings no commit that was made here."""
-        if commit in (found.head, *found.commits):
-            return True
-        folder = git.directories(self._repository.top)[1]
-        try:
-            log = files.contents(os.path.join(folder, "logs", name), _SCANNED).decode("utf-8", "replace")
-        except OSError:
-            return False
-        return log.rstrip("\n").rpartition("\n")[2].endswith("update by push")
+    def _is_pushed(self, commit: str, found: Inspection) -> bool:
+        """Whether a branch elsewhere has a commit that was made here since: a fetch brings none of them."""
+        return any(self._repository.descends(commit, one) for one in found.commits[:1])
 
     def _committed(self, before: Baseline, found: Inspection) -> Iterator[Change]:
         """What the agent's own commits changed: a file may be gone from the tree and still be in one of them."""
@@ -182,10 +230,16 @@ class Inspector:
             given = json.loads(files.contents(self._path))
         except OSError:
             return Inspection()
-        return Inspection(**given)
+        is_same = given.pop("step") == self._key
+        review, hidden = given.pop("review"), given.pop("hidden")
+        found = Inspection(**given)
+        if is_same:  # repeated after a kill: what was there may have been put back
+            found.review, found.hidden = review, hidden
+        return found
 
     def _keep(self, found: Inspection) -> None:
-        kept = {name: getattr(found, name) for name in ("tampered", "notes", "proposed", "told")}
+        names = ("tampered", "review", "notes", "proposed", "told", "hidden")
+        kept = {"step": self._key, **{name: getattr(found, name) for name in names}}
         files.replace(self._path, json.dumps(kept).encode("utf-8", "surrogatepass"), durable=True)
 
 
@@ -201,47 +255,6 @@ def _add(to: list[str], more: Iterable[str]) -> None:
     to += [one for one in dict.fromkeys(more) if one not in to]
 
 
-def _doubts(repository: Repository, changes: Iterable[Change]) -> list[str]:
-    """What a person has to look at before it counts."""
-    found: dict[str, None] = {}
-    for one in changes:
-        if one.is_module:
-            found[f"changed the submodule {one.path}"] = None
-        elif guarded := [part for part in one.path.split("/") if part in _GUARDED]:
-            verb = {"A": "added", "D": "removed"}.get(one.status, "changed")
-            found[f"{verb} {one.path} ({guarded[0]} decides what runs elsewhere)"] = None
-        if one.is_file:
-            size = repository.size(one.new)
-            if one.status == "A" and size > LARGE:
-                found[f"added {one.path}, which has {size / (1 << 20):.0f} MB"] = None
-            elif size <= _SCANNED and (what := _secret(repository, one)):
-                found[f"put {what} into {one.path}"] = None
-    return list(found)
-
-
-def _told_secrets(repository: Repository, commits: Iterable[str]) -> list[str]:
-    from raymond import redaction
-
-    texts = ((commit, repository.message(commit)) for commit in commits)
-    return [
-        f"wrote {what} into the message of {commit[:12]}"
-        for commit, text in texts
-        if redaction.suspects(text)
-        for _, _, _, what in list(redaction.lines(text))[:1]
-    ]
-
-
-def _secret(repository: Repository, change: Change) -> str:
-    """What looks like a secret in the new version of a file and was not in the old one; empty when nothing does."""
-    from raymond import redaction
-
-    new = repository.blob(change.new).decode("utf-8", "replace")
-    if "\0" in new or not redaction.suspects(new):
-        return ""
-    old = repository.blob(change.old).decode("utf-8", "replace") if change.old.strip("0") else ""
-    lines = new.splitlines()
-    for line, column, length, what in redaction.lines(new):
-        token = lines[line - 1][column - 1 : column - 1 + length] if line <= len(lines) else ""
-        if token and token not in old:
-            return what
-    return ""
+def _is_among(path: str, ignored: Iterable[str]) -> bool:
+    """Whether a path is one of these, or in a folder of theirs."""
+    return any(path == one or (one.endswith("/") and path.startswith(one)) for one in ignored)

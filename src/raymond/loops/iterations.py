@@ -4,6 +4,7 @@ import difflib
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from time import time
 from typing import Any
@@ -25,7 +26,8 @@ from raymond.loops.work import Work
 __all__ = ["aside", "asks", "begin", "collected", "green", "inspected", "over", "plan", "red", "wait", "write_state"]
 
 _OUTPUT = 4_000
-_PROMISE = re.compile(r"<promise>(.*?)</promise>", re.DOTALL)
+_PROMISE = re.compile(r"^[*`_]*<promise>(.*)</promise>[*`_.!]*$")
+"""On a line of its own: an agent may also say why it does not promise."""
 _DIFF = 4_000
 
 
@@ -68,10 +70,10 @@ def _finish(step: Step, ledger: Ledger, reply: str) -> None:
     last, settings = ledger.entries[-1], step.settings
     if not last.is_done:
         return
-    said = [" ".join(one.split()) for one in _PROMISE.findall(reply)]
+    said = [" ".join(one.split()) for line in reply.splitlines() for one in _PROMISE.findall(line.strip())]
     if settings.until and " ".join(settings.until.split()) in said:
         ledger.ended, ledger.why = "done", f'the agent said "{settings.until}"{_and_green(settings.gate)}'
-    elif markers.has(reply, markers.ALL_DONE):
+    elif markers.has(reply, markers.ALL_DONE) and not settings.until and not settings.goal:
         ledger.ended, ledger.why = "done", f"the agent said {markers.ALL_DONE}{_and_green(settings.gate)}"
     elif settings.gate and ledger.was_red and not settings.until and not settings.goal:
         ledger.ended, ledger.why = "done", "the check was red at the start and is green now"
@@ -121,7 +123,8 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
     changed = _difference(ledger, text)
     digest = ""
     if settings.commit != "never":
-        _, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
+        base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
+        turnover.begin_with(step, ledger, base)
     ledger.open = {
         "slot": slot,
         "iteration": str(ledger.sessions),
@@ -133,6 +136,8 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commit != "never" else "",
         "began": f"{now:.3f}",
         "baseline": digest,
+        "start": ledger.start,
+        "hooks": ledger.hooks,
     }
     write_state(step, ledger, "running")
     ledger.prompt = text
@@ -190,9 +195,9 @@ def _key(number: int) -> str:
     return f"iteration {number}"
 
 
-def inspected(work: Work) -> Inspection:
+def inspected(work: Work, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
     """What the agent did besides its work; nothing is looked at where nothing is committed."""
-    return work.inspect() if work.settings.commit != "never" else Inspection()
+    return work.inspect(is_checked) if work.settings.commit != "never" else Inspection()
 
 
 def green(work: Work, reply: str) -> Reported:
@@ -208,22 +213,22 @@ def red(work: Work, failure: Failure) -> Entry:
 
 def aside(work: Work, found: Inspection, verdict: str, reason: str) -> Entry:
     """An iteration that a person has to look at; the tree is as it was before it."""
-    saved = ""
+    saved = kept = ""
     if work.settings.commit != "never":
-        saved = work.save(found, 1)
+        saved, kept = work.save(found, 1)
         work.go_back(found)
-    return work.entry(verdict, found, error=work.excerpt(reason), action="aside", saved=saved)
+    return work.entry(verdict, found, error=work.excerpt(reason), action="aside", saved=saved, kept=kept)
 
 
 def plan(
     work: Work, found: Inspection, gate: dict[str, Any], reply: str, failure: Failure | None = None
-) -> dict[str, Any] | str:
-    """What the commit will be; a text says why its message was rejected."""
+) -> dict[str, Any] | finishing.Hooks:
+    """What the commit will be, or how the hook for messages ended instead."""
     verdict = (PASSED if work.check else UNCHECKED) if failure is None else RED
     error = work.excerpt(failure.text) if failure else ""
     entry = work.entry(verdict, found, wrote=tuple(gate.get("wrote", [])), error=error)
     given = finishing.committed(work, found, gate, entry, f"chore(ralph): iteration {work.number}", _said(reply))
-    if isinstance(given, str):
+    if isinstance(given, finishing.Hooks):
         return given
     given["reply"] = reply[-REPLY:]
     return given

@@ -47,6 +47,8 @@ class Entry:
     agent: str = ""
     base: str = ""
     """The commit that it began with."""
+    kept: str = ""
+    """The commit that `saved` named when it was made."""
 
     def write(self) -> str:
         """As it is handed on."""
@@ -79,6 +81,10 @@ class Ledger:
     """The item that an agent is at: the variables of its fork."""
     asked: int = 0
     """How many entries there were when a person was last asked whether to go on."""
+    start: str = ""
+    """A commit of all files as they were when the loop began."""
+    hooks: str = ""
+    """Digest of the hooks of the project at that time."""
     was_red: bool = False
     """Of the plain loop: whether its check was red at the start."""
     unjudged: str = ""
@@ -149,7 +155,21 @@ class Ledger:
                 yield entry, note
 
 
-_BARE = ("sessions", "ended", "why", "open", "asked", "was_red", "unjudged", "prompt", "closing", "left", "passed")
+_BARE = (
+    "sessions",
+    "ended",
+    "why",
+    "open",
+    "asked",
+    "start",
+    "hooks",
+    "was_red",
+    "unjudged",
+    "prompt",
+    "closing",
+    "left",
+    "passed",
+)
 _EMPTY: dict[str, Any] = {one.name: one.default for one in fields(Entry)}
 
 

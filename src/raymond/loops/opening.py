@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from raymond.errors import UsageError
 from raymond.loops import documents
-from raymond.loops.documents import LOGS, Documents
+from raymond.loops.documents import LOGS, SUMMARIES, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.queue import Queue
 from raymond.loops.ledger import Ledger
@@ -55,6 +55,8 @@ def check_docs(found: Documents) -> None:
         raise UsageError(
             f"there is no folder {found.docs} here", hint=f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {_EXAMPLE}"
         )
+    for name in ("", LOGS, SUMMARIES):
+        documents.check_inside(found.path(name).rstrip("/"))
     if not os.access(found.folder, os.W_OK):
         raise UsageError(
             f"the folder {found.docs} cannot be written", hint="make it writable: a loop keeps its records there"

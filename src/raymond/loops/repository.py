@@ -7,7 +7,10 @@ run, because without them a file would not be committed as the project wants it.
 import contextlib
 import os
 import shutil
+import signal
+import stat
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -31,6 +34,7 @@ _OPEN = {
     "BISECT_LOG": "a bisection",
 }
 _DEFAULTS = ("main", "master", "trunk")
+_MOST_PRINTED = 1 << 20
 _LINK, _MODULE = "120000", "160000"
 
 
@@ -101,12 +105,34 @@ class Repository:
         said = self._ask(
             "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"
         )
-        return [os.fsdecode(one[3:]) for one in said.split(b"\0") if one]
+        return [os.fsdecode(one[3:]) for one in said.split(b"\0") if one and not one.endswith(b"/")]
 
     def remotes(self) -> dict[str, str]:
         """Where the branches of remote repositories were when we last heard of them."""
         said = self._ask("for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes").decode("utf-8", "replace")
         return {name: commit for commit, _, name in (line.partition(" ") for line in said.splitlines())}
+
+    def references(self) -> dict[str, str]:
+        """Every branch, tag, note and stash here, and what it names; one that stands for another names that."""
+        form = "--format=%(refname)%09%(objectname)%09%(symref)"
+        said = self._ask("for-each-ref", form, "refs/heads", "refs/tags", "refs/notes", "refs/stash")
+        lines = [line.split("\t") for line in said.decode("utf-8", "surrogateescape").splitlines()]
+        return {name: symbolic or commit for name, commit, symbolic in lines}
+
+    def ignored(self) -> list[str]:
+        """What git ignores here; a folder of which it ignores everything ends in `/`."""
+        said = self._ask("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        return sorted(os.fsdecode(one) for one in said.split(b"\0") if one)
+
+    def rule_of(self, path: str) -> tuple[str, str]:
+        """The file with the rule by which git ignores a path, and the rule; empty when none does."""
+        said = self._run("check-ignore", "-v", "-z", "--no-index", "--", path.rstrip("/")).stdout.split(b"\0")
+        return (os.fsdecode(said[0]), os.fsdecode(said[2])) if len(said) > 3 else ("", "")
+
+    def hooks_folder(self) -> str:
+        """Where git would look for hooks."""
+        said = self._run("rev-parse", "--git-path", "hooks", hooks=True)
+        return os.path.join(self.top, os.fsdecode(said.stdout.strip()))
 
     def descends(self, commit: str, base: str) -> bool:
         """Whether `base` is in the history of `commit`."""
@@ -121,14 +147,15 @@ class Repository:
         """Its whole message."""
         return self._said("log", "-1", "--format=%B", commit)
 
-    def found(self, trailer: str, most: int = 200) -> str:
-        """The newest commit with exactly this line in its message; empty when there is none among the last `most`."""
-        said = self._said("log", f"-{most}", "-F", "--format=%H%x00%B%x01", f"--grep={trailer}", "HEAD")
-        for one in said.split("\x01"):
-            commit, _, message = one.strip().partition("\0")
-            if trailer in message.splitlines():
-                return commit
-        return ""
+    def people(self, commit: str) -> str:
+        """Who made it and committed it."""
+        return self._said("log", "-1", "--format=%an %ae%n%cn %ce", commit)
+
+    def is_made_of(self, commit: str, tree: str, parents: Iterable[str], message: str) -> bool:
+        """Whether a commit is exactly this one, but for who made it, when, and a signature."""
+        said = self._said("log", "-1", "--format=%T %P", commit)
+        is_same = said == " ".join([self.reference(f"{tree}^{{tree}}"), *(one for one in parents if one)])
+        return is_same and self.message(commit) == message.strip()
 
     def last_with(self, trailer: str) -> tuple[str, str]:
         """The newest commit with such a trailer, and its message; both empty when there is none."""
@@ -173,14 +200,39 @@ class Repository:
         self._unlock()
         head = self.head()
         self._ask("read-tree", *(("--reset", head) if head else ("--empty",)), index=True)
-        paths = self._paths() if only is None else map(os.fsencode, only)
-        given = b"".join(path + b"\0" for path in paths)
+        paths = list(self._paths() if only is None else map(os.fsencode, only))
+        behind = set(self._behind_links(paths))
+        if behind:
+            gone = b"".join(path + b"\0" for path in behind)
+            self._ask("update-index", "--force-remove", "-z", "--stdin", index=True, given=gone)
+        given = b"".join(path + b"\0" for path in paths if path not in behind)
         self._ask(
             *("update-index", "--add", "--remove", "--ignore-skip-worktree-entries", "-z", "--stdin"),
             index=True,
             given=given,
         )
         return self._said("write-tree", index=True)
+
+    def _behind_links(self, paths: Iterable[bytes]) -> Iterable[bytes]:
+        """The paths of which a folder has become a link: git has no such file any more."""
+        known: dict[bytes, bool] = {b"": False}
+
+        def is_behind(folder: bytes) -> bool:
+            if folder not in known:
+                known[folder] = is_behind(os.path.dirname(folder)) or os.path.islink(
+                    os.path.join(os.fsencode(self.top), folder)
+                )
+            return known[folder]
+
+        return [path for path in paths if is_behind(os.path.dirname(path)) or self._is_special(path)]
+
+    def _is_special(self, path: bytes) -> bool:
+        """Whether there is a pipe, a device or a socket, which git does not know."""
+        try:
+            mode = os.lstat(os.path.join(os.fsencode(self.top), path)).st_mode
+        except OSError:
+            return False
+        return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
 
     def _paths(self) -> Iterable[bytes]:
         """Every file that git knows or would take; a path that ends in `/` is a repository inside of this one."""
@@ -208,7 +260,7 @@ class Repository:
 
     def diff(self, before: str, after: str, paths: Iterable[str]) -> str:
         """What differs in these paths, as a patch."""
-        said = self._ask("diff", "--no-color", "--no-ext-diff", "--no-textconv", before, after, "--", *paths)
+        said = self._ask("diff", "--text", "--no-color", "--no-ext-diff", "--no-textconv", before, after, "--", *paths)
         return said.decode("utf-8", "replace")
 
     def nested(self) -> list[str]:
@@ -256,6 +308,16 @@ class Repository:
     def reference(self, name: str) -> str:
         """What a reference names; empty when there is none."""
         return self._said("rev-parse", "-q", "--verify", name)
+
+    def put_references(self, wanted: Mapping[str, str], own: str) -> None:
+        """Let references name again what they did; that of our own branch is only made one of its own."""
+        now = self.references()
+        if now.get(own, "").startswith("refs/"):
+            self._run("symbolic-ref", "-d", own)
+            self.move(own, wanted.get(own) or self.head())
+        for name, commit in wanted.items():
+            if name != own and now.get(name) != commit and not commit.startswith("refs/"):
+                self.move(name, commit)
 
     def switch(self, branch: str) -> None:
         """Let HEAD name a branch; the files stay as they are."""
@@ -317,11 +379,30 @@ class Repository:
         given = b"".join(os.fsencode(path) + b"\0" for path in paths)
         self._run("update-index", "--add", "--remove", "-z", "--stdin", given=given)
 
-    def hook(self, name: str, *args: str) -> subprocess.CompletedProcess[bytes]:
-        """Run a hook as the project has it, on the tree that was made last; without one, nothing happens."""
-        return self._run(
-            "hook", "run", "--ignore-missing", name, "--", *args, index=True, hooks=True, more={"GIT_EDITOR": ":"}
-        )
+    def hook(self, name: str, *args: str) -> tuple[int, str]:
+        """Run a hook as the project has it, on the tree that was made last: its exit code, and what it printed.
+
+        Without one, nothing happens. What it leaves in the background is not waited for.
+        """
+        argv = ["git", *_QUIET, "-C", self.top, "hook", "run", "--ignore-missing", name, "--", *args]
+        environment = {**self._environment(index=True), "GIT_EDITOR": ":"}
+        with tempfile.TemporaryFile() as printed:
+            done = subprocess.Popen(
+                argv,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                start_new_session=True,
+            )
+            try:
+                code = done.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                os.killpg(done.pid, signal.SIGKILL)
+                done.wait()
+                return 1, f"the hook {name} did not end within {PATIENCE:.0f} s"
+            printed.seek(0)
+            return code, printed.read(_MOST_PRINTED).decode("utf-8", "replace").strip() or f"exit code {code}"
 
     def exclude(self, patterns: Iterable[str]) -> None:
         """Keep files out of git for this checkout alone."""
@@ -357,6 +438,11 @@ class Repository:
 
     # Git itself
 
+    def _environment(self, *, index: bool) -> dict[str, str]:
+        kept = {key: one for key, one in os.environ.items() if not key.startswith("GIT_") or key.startswith(_KEPT)}
+        kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+        return {**kept, "GIT_INDEX_FILE": self._index} if index else kept
+
     def _said(self, *args: str, index: bool = False) -> str:
         done = self._run(*args, index=index)
         return done.stdout.decode("utf-8", "surrogateescape").strip() if done.returncode == 0 else ""
@@ -376,14 +462,10 @@ class Repository:
         hooks: bool = False,
         within: float = PATIENCE,
     ) -> subprocess.CompletedProcess[bytes]:
-        kept = {key: one for key, one in os.environ.items() if not key.startswith("GIT_") or key.startswith(_KEPT)}
-        kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **more}
-        if index:
-            kept["GIT_INDEX_FILE"] = self._index
         try:
             return subprocess.run(
                 ["git", *_QUIET, *(() if hooks else _NO_HOOKS), "-C", self.top, *args],
-                env=kept,
+                env={**self._environment(index=index), **more},
                 input=given,
                 capture_output=True,
                 timeout=within,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from time import time
 
 from raymond.loops import documents, state
-from raymond.loops.baseline import keeper_of
+from raymond.loops.baseline import Baseline, keeper_of
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import queue, session_log, state_file
 from raymond.loops.formats.item import Doubt, Item
@@ -151,7 +151,8 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     ledger.sessions += 0 if failures else 1
     slot = str(len(ledger.entries) + 1)
     now = time()
-    _, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
+    base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
+    begin_with(step, ledger, base)
     ledger.open = {
         "slot": slot,
         "iteration": str(ledger.sessions),
@@ -172,11 +173,20 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         "source": looked.log,
         "began": f"{now:.3f}",
         "baseline": digest,
+        "start": ledger.start,
+        "hooks": ledger.hooks,
     }
     write_state(step, ledger, "running", looked)
     more = {"learnings": documents.read(step.documents.path(LEARNINGS))[:_LEARNED], "source_path": _shown(step, looked)}
     pause = f"{step.settings.pause:g}s" if step.settings.pause and ledger.entries else None
     return [tag("fork", "WORK.md", {"after": pause, "label": item.title, **ledger.open, **more}), wait(ledger)]
+
+
+def begin_with(step: Step, ledger: Ledger, base: Baseline) -> None:
+    """Note once how everything stood when the loop began."""
+    if not ledger.start:
+        ledger.start, ledger.hooks = base.work, base.hooks
+        step.repository.move(f"refs/raymond/{step.id}/start", base.work)
 
 
 def wait(ledger: Ledger) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,6 +16,7 @@ from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
 from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import Entry
+from raymond.loops.repository import GitError
 from raymond.loops.step import Step
 from raymond.system import files
 
@@ -51,6 +52,10 @@ class Work:
         """How often it has failed before, in a row."""
         self.is_proposed = value("proposed") == "yes"
         self._digest = value("baseline")
+        self.start = value("start")
+        """A commit of all files as they were when the loop began."""
+        self.hooks = value("hooks")
+        """Digest of the hooks of the project at that time."""
 
     @cached_property
     def keeper(self) -> Keeper:
@@ -62,25 +67,29 @@ class Work:
         """How everything stood when the item began."""
         return self.keeper.load(self._digest)
 
-    def inspect(self) -> Inspection:
+    def inspect(self, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
         """What the agent did besides its work; documents and git's settings are as they were afterwards."""
         path = self.step.file(f"found-{self.slot}")
-        found = Inspector(self.keeper, self.step.documents, path, self._written()).look(self.baseline, self.title)
+        inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.step.key)
+        found = inspector.look(self.baseline, self.title, is_checked)
         if found.left != found.tree:  # documents of the loop were put back
             self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
         return found
 
     # What becomes of its changes
 
-    def save(self, found: Inspection, attempt: int) -> str:
-        """Keep everything as the agent left it, its own commits included; the name of the reference."""
+    def save(self, found: Inspection, attempt: int) -> tuple[str, str]:
+        """Keep everything as the agent left it, its own commits included; the reference, and the commit it names."""
         return self._keep(f"refs/raymond/{self.step.id}/{self.slot}.{attempt}", found, f"attempt {attempt}")
 
-    def _keep(self, name: str, found: Inspection, what: str) -> str:
+    def _keep(self, name: str, found: Inspection, what: str) -> tuple[str, str]:
         message = f"raymond: {commit_message.subject(self.title)}\n\n{what}\n"
+        there = self.step.repository.reference(name)
+        if there:  # repeated after a kill: what is in the tree now is not what was saved
+            return name, there
         kept = self.step.repository.commit(found.left, [found.head], message, f"{int(self.began)} +0000")
         self.step.repository.move(name, kept)
-        return name
+        return name, kept
 
     def go_back(self, found: Inspection) -> None:
         """Return to the base, except for the documents of the loop; what was there is saved."""
@@ -88,9 +97,14 @@ class Work:
         if repository.branch() != before.branch and before.branch:
             repository.switch(before.branch)
         if before.head and repository.head() != before.head:
-            repository.move(f"refs/heads/{before.branch}" if before.branch else "HEAD", before.head)
+            name = f"refs/heads/{before.branch}" if before.branch else "HEAD"
+            if not repository.move(name, before.head):
+                raise GitError(
+                    f"{name} cannot be set back to {before.head[:12]}", hint="is there a stale lock in .git?"
+                )
         changed = [one.path for one in repository.changes(before.work, repository.tree())]
-        repository.bring_back(before.work, [one for one in changed if not self.step.documents.owns(one)])
+        ours = [one for one in changed if not self.step.documents.owns(one) and one not in found.hidden]
+        repository.bring_back(before.work, ours)
         repository.refresh()
         found.tree = repository.tree()
 

@@ -13,20 +13,20 @@ reply = step.input
 if step.settings.commit == "never":
     end(tag("result", document(iterations.green(work, reply).write())))
 
-is_verified = not work.check or finishing.is_verified(work, gate)
-found = iterations.inspected(work)
+found = iterations.inspected(work, lambda: finishing.is_verified(work, gate))
 if found.verdict:
     end(tag("goto", "ASIDE.py"))
-if not is_verified:
+if not found.is_checked:
     end(tag("goto", "RECHECK.py", {"input": reply}))
 
 hooks = finishing.run_hooks(work, found)
 if hooks.rejection is not None:
     end(tag("goto", "REJECTED.md", {"input": hooks.rejection}))
-if hooks.changed and work.check:
+if hooks.changed:
     end(tag("goto", "RECHECK.py", {"input": reply}))
 
 plan = iterations.plan(work, found, gate, reply)
-if isinstance(plan, str):
-    end(tag("goto", "REJECTED.md", {"input": plan}))
+if isinstance(plan, finishing.Hooks):
+    where = "RECHECK.py" if plan.rejection is None else "REJECTED.md"
+    end(tag("goto", where, {"input": reply if plan.rejection is None else plan.rejection}))
 end(tag("goto", "COMMIT.py", {"input": json.dumps(plan)}))

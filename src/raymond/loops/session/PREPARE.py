@@ -10,25 +10,25 @@ step = Step()
 work = Work(step)
 gate = json.loads(step.text("gate_result") or "{}")
 reply = step.input
-is_verified = not work.check or finishing.is_verified(work, gate)
-found = work.inspect()
+found = work.inspect(lambda: finishing.is_verified(work, gate))
 
 if found.verdict:
     end(tag("goto", "ASIDE.py"))
 if finishing.did_nothing(work, found):
     end(tag("goto", "FAILED.py", {"input": failing.NOTHING}))
-if not is_verified:
+if not found.is_checked:
     end(tag("goto", "RECHECK.py", {"input": reply}))
 
 hooks = finishing.run_hooks(work, found)
 if hooks.rejection is not None:
     end(tag("goto", "REJECTED.md", {"input": hooks.rejection}))
-if hooks.changed and work.check:
+if hooks.changed:
     end(tag("goto", "RECHECK.py", {"input": reply}))
 
 plan = finishing.plan(work, found, gate, reply)
-if isinstance(plan, str):
-    end(tag("goto", "REJECTED.md", {"input": plan}))
+if isinstance(plan, finishing.Hooks):
+    where = "RECHECK.py" if plan.rejection is None else "REJECTED.md"
+    end(tag("goto", where, {"input": reply if plan.rejection is None else plan.rejection}))
 if "tree" not in plan:
     end(tag("result", document(committing.commit(step, plan).write())))
 end(tag("goto", "COMMIT.py", {"input": json.dumps(plan)}))

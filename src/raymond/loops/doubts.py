@@ -1,0 +1,78 @@
+"""What in the work of an agent a person has to look at before it counts: secrets, large files, what runs elsewhere."""
+
+from collections.abc import Iterable, Iterator
+
+from raymond.loops.repository import Change, Repository
+
+LARGE = 10 << 20
+"""Bytes of a new file that a person has to look at."""
+_SCANNED = 1 << 20
+"""Bytes of a file that are searched for secrets."""
+_MOST_COMMITS = 100
+_GUARDED = (
+    *(".github", ".gitlab", ".circleci", ".buildkite", ".husky", ".githooks", ".claude", ".codex", ".raymond"),
+    *(".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", "bitbucket-pipelines.yml", ".drone.yml"),
+    *(".mcp.json", ".gitmodules", ".gitattributes"),
+)
+"""Names of files and folders that decide what runs elsewhere, or for other agents; case does not matter."""
+
+
+def of_changes(repository: Repository, changes: Iterable[Change]) -> list[str]:
+    """What is doubtful about files, each thing once."""
+    found: dict[str, None] = {}
+    for one in changes:
+        found.update(dict.fromkeys(_of_change(repository, one)))
+    return list(found)
+
+
+def _of_change(repository: Repository, one: Change) -> Iterator[str]:
+    if one.is_module:
+        yield f"changed the submodule {one.path}"
+        return
+    if guarded := [part for part in one.path.split("/") if part.casefold() in _GUARDED]:
+        verb = {"A": "added", "D": "removed"}.get(one.status, "changed")
+        yield f"{verb} {one.path} ({guarded[0]} decides what runs elsewhere)"
+    if what := secret(one.path):
+        yield f"put {what} into the name of a file"
+    if one.status == "D":
+        return
+    size = repository.size(one.new)
+    if one.status == "A" and size > LARGE:
+        yield f"added {one.path}, which has {size / (1 << 20):.0f} MB"
+    elif size <= _SCANNED and (what := _new_secret(repository, one)):
+        yield f"put {what} into {one.path}"
+
+
+def of_commits(repository: Repository, commits: list[str]) -> list[str]:
+    """What is doubtful about the agent's own commits, besides the files in them."""
+    found = [f"made {len(commits)} commits, too many to look at"] if len(commits) > _MOST_COMMITS else []
+    for commit in commits[:_MOST_COMMITS]:
+        if what := secret(f"{repository.message(commit)}\n{repository.people(commit)}"):
+            found.append(f"wrote {what} into the message of {commit[:12]}")
+    return found
+
+
+def _new_secret(repository: Repository, change: Change) -> str:
+    """What looks like a secret in the new version of a file and was not in the old one; empty when nothing does."""
+    new = _text(repository.blob(change.new))
+    old = _text(repository.blob(change.old)) if change.old.strip("0") else ""
+    return secret(new, old)
+
+
+def _text(content: bytes) -> str:
+    # Letters of two bytes are read as well, whichever comes first.
+    return content.replace(b"\0", b"").decode("utf-8", "replace")
+
+
+def secret(text: str, known: str = "") -> str:
+    """What looks like a secret in a text and is not in another; empty when nothing does."""
+    from raymond import redaction
+
+    if not redaction.suspects(text):
+        return ""
+    lines = text.split("\n")
+    for line, column, length, what in redaction.lines(text):
+        token = lines[line - 1][column - 1 : column - 1 + length] if line <= len(lines) else ""
+        if token and token not in known:
+            return what
+    return ""
