@@ -109,7 +109,7 @@ def test_priorities_decide_the_order_and_proposed_items_run_if_accepted(tmp_path
 )
 def test_what_follows_a_failure(tmp_path: Path, on_fail: str, titles: list[str], left: str) -> None:
     queue = "1. [VERIFY: sh never.sh] Impossible\n2. [VERIFY: sh check.sh] Write the answer\n"
-    night = Night(tmp_path, queue, f'grep -q "# Write" "$PROMPT" && {{ {HONEST}; }}; echo try >> tries.txt')
+    night = Night(tmp_path, queue, f'grep -q "# Write" "$PROMPT" && {{ {HONEST}; }}; echo try >> tries.txt; echo done')
     night.write({"never.sh": "exit 1\n"})
     night.commit("never")
     ran = night.loop("--on-fail", on_fail, "--attempts", "1", "--max-failures", "2")

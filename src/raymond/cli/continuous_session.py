@@ -74,7 +74,7 @@ def start(given: StartFlags, **own: Any) -> int:
     if given.dry_run:
         return _show(place, settings, agenda)
     checks = [one.verification.command for one in agenda.selection.ready if one.verification.command]
-    loaded = starting.load(own["workflow"] or starting.WORKFLOW, options, checks)
+    loaded = starting.load(own["workflow"] or starting.WORKFLOW, options, checks, SESSION)
     if found:
         starting.archive(place.documents, SESSION)
     told, is_dirty = opening.settle(place, id, own["on_dirty"], loop_verbs.asker())
@@ -131,6 +131,8 @@ def _show(place: Place, settings: Settings, agenda: Agenda) -> int:
     here = place.repository.branch()
     new = settings.branch or ("a new branch raymond/ID" if place.repository.is_default(here) else here)
     print(f"branch: {new}")
+    if dirt := [path for path in place.repository.dirt() if not place.documents.owns(path)]:
+        print(said(f"dirty:  {', '.join(dirt[:5])}: start asks what to do, or needs --on-dirty", sys.stdout))
     print("nothing was started")
     return 0
 

@@ -98,7 +98,7 @@ def resume(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int | None
     if found.loop and found.loop.run.is_over:
         tell(f"the loop {found.loop.id} has used up what it may do: raymond {loop} start goes on with the rest")
         return 0
-    code = take_up(place, found, loop, given, yes=yes)
+    code = take_up(place, found, loop, given, yes=yes, answers=True)
     return 0 if code is None else code
 
 
@@ -126,14 +126,23 @@ def introduce(handle: RunHandle) -> None:
         tell("agents may edit files, but Bash is denied under acceptEdits; --allow-tool Bash allows it")
 
 
-def take_up(place: Place, found: Found, loop: str, given: ResumeFlags, *, yes: bool) -> int | None:
-    """Ask whether to resume what was found, and do so; None when a new loop is to begin."""
+def take_up(
+    place: Place, found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: bool = False
+) -> int | None:
+    """Ask whether to resume what was found, and do so; None when a new loop is to begin.
+
+    `answers`: whoever asks for it has seen that the loop waits for a person, and wants it to go on.
+    """
     if found.is_elsewhere:
         host = found.state.get("host")
         raise UsageError(
             f"the state file says that process {found.state.get('pid')} on {host} runs a loop here",
             hint=f"look there; if it is gone, remove {place.documents.state(loop)}",
         )
+    if found.loop is not None and found.loop.run.is_over:
+        tell(f"the loop {found.loop.id} has used up what it might do: a new one goes on with the rest")
+        starting.archive(place.documents, loop)
+        return None
     status = found.status if found.status in resuming.QUESTIONS else "running"
     question = resuming.QUESTIONS[status].format(session=found.session, most=found.most or "any")
     if not agrees(question, yes=yes):
@@ -141,13 +150,17 @@ def take_up(place: Place, found: Found, loop: str, given: ResumeFlags, *, yes: b
         kept = starting.archive(place.documents, loop)
         tell(f"the state file is kept as {kept}" if kept else "starting anew")
         return None
-    if found.loop is None or found.loop.run.is_over:
+    if found.loop is None:
         starting.archive(place.documents, loop)
         return None
     handle = RunHandle(found.loop.project, found.loop.id)
     if status == "stopping":
         return _mark_complete(found)
     starting.go_on(found.loop)
+    resuming.check(found.loop)
+    if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
+        tell(f"it waits for a person: raymond {loop} resume, or raymond answer {handle.id} continue")
+        return 3
     resuming.save(found.loop, asker(), tell)
     moves.ask(handle, given)
     resuming.answer(found.loop)

@@ -1,6 +1,7 @@
 """`raymond ralph`: send the same prompt file to a fresh agent again and again, until it is done."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -24,11 +25,9 @@ _OWN = (
     click.option(
         "--max-iterations", "most", type=Count(0), default=10, metavar="N", help="At most (10; 0 for no limit)."
     ),
-    click.option(
-        "--gate", default="", metavar="CMD", help="An iteration counts, and is committed, only when this is green."
-    ),
-    click.option("--until", default="", metavar="TEXT", help="Done when the agent says <promise>TEXT</promise>."),
-    click.option("--goal", default="", metavar="CONDITION", help="Done when a small model judges that this is met."),
+    click.option("--gate", metavar="CMD", help="An iteration counts, and is committed, only when this is green."),
+    click.option("--until", metavar="TEXT", help="Done when the agent says <promise>TEXT</promise>."),
+    click.option("--goal", metavar="CONDITION", help="Done when a small model judges that this is met."),
     click.option("--commit", type=click.Choice(COMMIT), help="What is committed (green with --gate, else never)."),
     click.option("--pin-prompt", is_flag=True, help="Read the prompt once; changes of its file do not count."),
     *(one for one in loop_flags.COMMON if not loop_flags.is_of_items(one)),
@@ -85,10 +84,11 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     options.variables = {**options.variables, **variables}
     if not settings.goal:
         options.small_model = options.small_model or "none"  # nobody is asked to judge
-    loaded = starting.load(own["workflow"] or starting.PLAIN, options, [settings.gate] if settings.gate else [])
+    loaded = starting.load(own["workflow"] or starting.PLAIN, options, [settings.gate] if settings.gate else [], RALPH)
     if settings.commit != "never" and not given.dry_run:
         settings = opening.branch_out(place, id, settings)
-    loop_verbs.tell(_first_line(settings))
+    shown = replace(settings, branch=place.repository.branch()) if settings.branch == "current" else settings
+    loop_verbs.tell(_first_line(shown))
     if given.dry_run:
         print("nothing was started")
         return 0
@@ -103,6 +103,12 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
 
 def _settings(prompt: str, own: dict[str, Any]) -> Settings:
     text = _read(prompt)
+    for name in ("gate", "until", "goal"):
+        if own[name] is not None and not own[name].strip():
+            raise UsageError(
+                f"--{name} is empty", hint=f"leave it out, or say what --{name} is: a variable may not be set"
+            )
+        own[name] = own[name] or ""
     commit = own["commit"] or ("green" if own["gate"] else "never")
     if commit == "green" and not own["gate"]:
         raise UsageError("--commit green needs a check", hint="--gate 'make test', or --commit always")

@@ -20,6 +20,8 @@ from raymond.verifier.private_git import PrivateGit
 _FILES = ("config", "config.worktree", "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout")
 _MORE = ("objects/info/alternates",)
 _FOLDERS = ("hooks", "info", "objects/info")
+RESUMED = "resumed"
+"""The file with the digest of a baseline that was renewed when a person resumed the loop."""
 _HOOKS = "hooks"
 _LARGEST = 1 << 20
 _MOST_IGNORED = 5_000
@@ -77,9 +79,13 @@ class Keeper:
             hooks_folder=repository.hooks_folder(),
             signs=repository.signs,
         )
+        return found, self.save(found)
+
+    def save(self, found: Baseline) -> str:
+        """Write it to the disk; its digest."""
         data = msgspec.msgpack.encode(found)
         files.replace(self.path, data, durable=True)
-        return found, hashlib.sha256(data).hexdigest()
+        return hashlib.sha256(data).hexdigest()
 
     def load(self, digest: str) -> Baseline:
         """The baseline that was journaled with this digest."""

@@ -17,6 +17,8 @@ from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.views.status import exit_code
 
+PAUSED = "paused"
+"""The file in the folder of a loop that says how everything stood when it paused."""
 _CURRENT = ("iteration", "title", "check", "log")
 RECORDS = "chore(loop): records"
 
@@ -37,12 +39,14 @@ def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False, 
 def conclude(loop: LoopRun) -> None:
     """Write down how it ended."""
     if loop.loop != RALPH or os.path.isdir(loop.documents.folder):
+        _note_pause(loop)
+        loop.kept = _put_away(loop)
         _write_summary(loop)
+        _commit_records(loop)
+        # The state file comes last: whoever finds it saying that the loop runs does all of this again.
         path = loop.documents.state(loop.loop)
         snapshot = tuple(summary.remaining(loop))
         state.write(path, loop.id, loop.settings, loop.ledger, status_of(loop), snapshot, pid=os.getpid())
-        _put_away(loop)
-        _commit_records(loop)
 
 
 def status_of(loop: LoopRun) -> Status:
@@ -100,22 +104,36 @@ def _write_summary(loop: LoopRun) -> None:
     documents.write(path, summary.text(loop))
 
 
-def _put_away(loop: LoopRun) -> None:
-    """Save what items that failed have left in the tree, and return to HEAD, so that the next night can start."""
-    is_ours = loop.run.is_over and loop.loop == SESSION and loop.settings.commits and not loop.settings.is_dirty
+def _note_pause(loop: LoopRun) -> None:
+    """Note how everything stands when nobody works any more: what changes from now on is a person's."""
+    if not loop.run.is_over and loop.ledger.open and loop.settings.branch:
+        repository = loop.repository
+        documents.write(loop.file(PAUSED), f"{repository.head()} {repository.tree()}")
+
+
+def _put_away(loop: LoopRun) -> str:
+    """Save what items that failed have left in the tree, and return to HEAD, so that the next night can start.
+
+    Not where a person was asked meanwhile, who may have changed files too. Where it is kept, if anywhere.
+    """
+    ledger, settings = loop.ledger, loop.settings
+    is_ours = (
+        loop.run.is_over and loop.loop == SESSION and settings.commits and not settings.is_dirty and not ledger.asked
+    )
+    has_left = any(one.action in ("retry", "create-fix-task") for one in ledger.entries)
     repository = loop.repository
-    if not is_ours or loop.ledger.ended in ("", "stopped") or repository.branch() != loop.settings.branch:
-        return
+    if not is_ours or not has_left or ledger.ended in ("", "stopped") or repository.branch() != settings.branch:
+        return ""
     head = repository.head()
     left = [path for path in repository.dirt() if not loop.documents.owns(path)]
-    if left:
-        name = f"refs/raymond/{loop.id}/left"
-        made = repository.commit(
-            repository.tree(), [head], "raymond: what failed items left\n", f"{int(loop.run.now)} +0000"
-        )
-        repository.move(name, made)
-        repository.bring_back(head, left)
-        print(f"what items that failed have left in the tree is kept in {name}", file=sys.stderr)
+    name = f"refs/raymond/{loop.id}/left"
+    if not left:
+        return name if repository.reference(name) else ""
+    date = f"{int(loop.run.now)} +0000"
+    made = repository.commit(repository.tree(), [head], "raymond: what failed items left\n", date)
+    repository.move(name, made)
+    repository.bring_back(head, left)
+    return name
 
 
 def _commit_records(loop: LoopRun) -> None:

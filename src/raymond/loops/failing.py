@@ -71,7 +71,7 @@ def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]
     elif action == "aside":
         block = queue.marked(block, f"[BLOCKED: {WAITS}: {reason[:120]}]")
     elif action == "create-fix-task":
-        block = _fix(work, reason)
+        block = _fix(work, block, reason)
     at = next((index for index, one in enumerate(before) if queue.key(one) == work.key), 0)
     return [*others[:at], block, *others[at:], *proposed]
 
@@ -80,15 +80,21 @@ def _fix_title(title: str) -> str:
     return title if title.startswith(_FIX) else f"{_FIX}{title}"
 
 
-def _fix(work: Work, reason: str) -> str:
-    """An item that replaces one that failed: the same check, and what is known about the failure."""
-    check = f"[VERIFY: {work.check}] " if work.check else ""
-    details = [
-        f"Original item: {' '.join(work.title.split())}",
-        f"It failed: {reason[:300]}",
-        f"Session log: {work.log_path()}",
-    ]
-    return "\n".join([f"- {check}{_fix_title(work.title)}", *(f"  {line}" for line in details)]) + "\n"
+def _fix(work: Work, block: str, reason: str) -> str:
+    """An item that replaces one that failed: the same tags and metadata, and what is known about the failure."""
+    first, _, rest = block.partition("\n")
+    at = first.find(work.title)
+    first = f"{first[:at]}{_fix_title(work.title)}{first[at + len(work.title) :]}" if at >= 0 else _made(work)
+    told = [f"It failed: {reason[:300]}", f"Session log: {work.log_path()}"]
+    return (
+        "\n".join([first, *rest.rstrip("\n").splitlines(), *(f"   {foreign_text.inline(line)}" for line in told)])
+        + "\n"
+    )
+
+
+def _made(work: Work) -> str:
+    check = f"[VERIFY: `{work.check}`] " if work.check else ""
+    return f"- {check}{_fix_title(work.title)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ class LoopRun:
         self.top = git.top(start.cwd) or start.cwd
         self.documents = Documents(start.cwd, self.settings.docs, self.top)
         self.ledger = ledger_of(run)
+        self.kept = ""
+        """Where what items that failed have left in the tree is kept, once the loop has ended."""
 
     def file(self, name: str) -> str:
         """A file of the loop in the folder of the run."""

@@ -69,6 +69,9 @@ def check_repository(repository: Repository, branch: str) -> None:
         raise UsageError("this repository has no commit yet", hint="git add -A && git commit -m 'Start'")
     if under_way := repository.under_way():
         raise UsageError(f"{under_way} is in progress here", hint="finish or abort it first: `git status` says how")
+    if repository.is_locked:
+        hint = "wait until the other git has ended; if there is none, remove the file"
+        raise UsageError("there is a file .git/index.lock: somebody is changing the index", hint=hint)
     if not repository.branch() and branch in ("", "current"):
         raise UsageError(
             "HEAD is detached: commits would belong to no branch", hint="git switch -c NAME, or --branch NAME"
@@ -76,6 +79,14 @@ def check_repository(repository: Repository, branch: str) -> None:
     if not repository.identity():
         hint = "git config user.name 'Your Name' && git config user.email you@example.com"
         raise UsageError("git does not know who commits", hint=hint)
+
+
+def check_queue(place: Place) -> None:
+    """Refuse logs that git does not see: nobody could tell who has changed the queue."""
+    where, rule = place.repository.rule_of(os.path.join(place.documents.inside, LOGS, "20250101_0900_session.md"))
+    if where:
+        hint = "let git see them: the queue is compared with what it was when an item began"
+        raise UsageError(f"git ignores {place.documents.shown(LOGS)} (`{rule}` in {where})", hint=hint)
 
 
 def source(found: Documents, asked: str | None) -> str:

@@ -96,6 +96,11 @@ class Repository:
         found = [words for name, words in _OPEN.items() if os.path.lexists(os.path.join(folder, name))]
         return found[0] if found else ""
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether somebody is changing the index, or was killed while doing so."""
+        return os.path.lexists(os.path.join(git.directories(self.top)[0], "index.lock"))
+
     def identity(self) -> str:
         """Who commits; empty when git does not know."""
         return self._said("var", "GIT_COMMITTER_IDENT").rpartition(" ")[0].rpartition(" ")[0]

@@ -1,11 +1,19 @@
 """Take up a loop that was cut off: what its last agent left in the tree is saved first."""
 
+import os
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from raymond.control import steer
+from raymond.errors import UsageError
+from raymond.loops import documents
+from raymond.loops.baseline import RESUMED, Keeper
+from raymond.loops.ending import PAUSED
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Ask
 from raymond.machine.agent import ASKING, RUNNING
+from raymond.verifier.private_git import PrivateGit
 
 QUESTIONS = {
     "running": "Found in-progress loop (session {session}/{most}). Resume? [Y/n]",
@@ -28,6 +36,8 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     if worker.visit.pending:  # the agent was done: only its check was cut off, and runs again
         return
     repository = loop.repository
+    if worker.status != RUNNING:
+        _take_over(loop, opened["slot"], opened["baseline"])
     base = repository.reference(f"refs/raymond/{loop.id}/base")
     changed = [one for one in repository.dirt() if not loop.documents.owns(one)]
     if not base or not changed:
@@ -50,8 +60,44 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
         repository.refresh()
 
 
+def check(loop: LoopRun) -> None:
+    """Refuse to go on where a person has switched to another branch: what is there is not the loop's."""
+    branch = loop.repository.branch() if loop.settings.branch else ""
+    if branch != loop.settings.branch:
+        what = f"the loop works on {loop.settings.branch}, and {branch or 'no branch'} is checked out"
+        raise UsageError(what, hint=f"git switch {loop.settings.branch}, then try again")
+
+
+def waits(loop: LoopRun) -> bool:
+    """Whether a person was asked after a failure and has not answered."""
+    return any(one.status == ASKING and one.state == "PAUSE.py" for one in loop.run.agents.values())
+
+
 def answer(loop: LoopRun) -> None:
     """Whoever resumes a loop that paused after a failure has decided that it goes on."""
     for agent in loop.run.agents.values():
         if agent.status == ASKING and agent.state == "PAUSE.py":
             steer.answer(loop.project, loop.id, agent.id, "continue")
+
+
+def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
+    """Let what a person did since the loop paused be part of what its item began with: commits, and the documents.
+
+    After a kill nobody knows whose it is, and it stays the agent's.
+    """
+    repository, noted = loop.repository, documents.read(loop.file(PAUSED)).split()
+    if len(noted) != 2:
+        return
+    keeper = Keeper(loop.file(f"baseline-{slot}"), repository, PrivateGit(loop.file("git"), loop.top))
+    before = keeper.load(documents.read(loop.file(f"{RESUMED}-{slot}")) or digest)
+    head, now = repository.head(), repository.tree()
+    committed = repository.changes(noted[0], head) if repository.descends(head, noted[0]) else []
+    paths = {one.path for one in committed}
+    paths |= {one.path for one in repository.changes(noted[1], now) if loop.documents.owns(one.path)}
+    if paths:
+        tree, date = repository.mixed(before.work, now, sorted(paths)), f"{int(loop.run.now)} +0000"
+        work = repository.commit(tree, [head], "raymond: at the resumption\n", date)
+        repository.move(f"refs/raymond/{loop.id}/base", work)
+        base = head if committed else before.head
+        documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(replace(before, head=base, work=work)))
+    os.unlink(loop.file(PAUSED))

@@ -1,5 +1,6 @@
 """Start a loop over sessions, take up one that was cut off, or look at it."""
 
+import fcntl
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +18,12 @@ from raymond.loops.documents import STATES, Documents
 from raymond.loops.formats import state_file
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Agenda, Place
-from raymond.loops.settings import VARIABLE, Settings
+from raymond.loops.settings import RALPH, VARIABLE, Settings
 from raymond.loops.wishes import STOP
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
+from raymond.system.files import make_private, private
 from raymond.system.files import replace as write_file
 
 WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "session")
@@ -127,7 +129,10 @@ def archive(found: Documents, loop: str) -> str:
 
 
 def check_alone(project: Project) -> None:
-    """Refuse a second loop on the same checkout while the first lives, whichever of them it is."""
+    """Refuse a second loop on the same checkout while the first lives, whichever of them it is.
+
+    The lock is held for as long as this process lives, or one that goes on in the background for it.
+    """
     for id in project.ids():
         folder = project.run(id)
         if not runs.is_driven(folder):
@@ -136,12 +141,21 @@ def check_alone(project: Project) -> None:
         if loop:
             hint = f"raymond {loop} status shows it, raymond {loop} stop ends it after the item it is at"
             raise RunBusy(f"a {loop} is running here: {id}", path=folder.journal, hint=hint)
+    make_private(project.root)
+    fd = private(os.path.join(project.root, "loop.lock"), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        hint = "raymond list shows it"
+        raise RunBusy("another loop starts or runs on this checkout", path=project.root, hint=hint) from None
 
 
 def prepare(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
     """Check everything that must hold before a turn; the settings with their source, and what there is to do."""
     opening.check_docs(place.documents)
     opening.check_repository(place.repository, settings.branch)
+    opening.check_queue(place)
     settings = replace(settings, source=opening.source(place.documents, settings.source or None))
     agenda = opening.agenda(place.documents, settings)
     opening.check_programs(agenda)
@@ -153,7 +167,7 @@ def new_id(name: str, asked: str = "") -> str:
     return asked or f"{name}-{os.urandom(4).hex()}"
 
 
-def load(workflow: str, choices: Choices, checks: Sequence[str]) -> Loaded:
+def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> Loaded:
     """The workflow of a loop, with what its agents may and may not do; refused when no run could begin with it."""
     if choices.allow_gate_commands:
         allowed = [gate_tools.pattern(one, "the loop") for one in dict.fromkeys(checks)]
@@ -164,6 +178,11 @@ def load(workflow: str, choices: Choices, checks: Sequence[str]) -> Loaded:
             denied = {"disallowed_tools": list(DENIED), **choices.overrides.get(state, {})}
             choices.overrides = {**choices.overrides, state: denied}
     loaded = starts.load(workflow, choices.overrides)
+    needed = "BEFORE.py" if loop == RALPH else "FAILED.py"
+    if needed not in loaded.workflow.states:
+        raise UsageError(
+            f"{workflow} is no workflow of {loop}: it has no {needed}", hint=f"raymond {loop} eject DIR makes one"
+        )
     starts.prepare(loaded, choices)
     return loaded
 

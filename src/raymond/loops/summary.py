@@ -9,6 +9,7 @@ from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH
+from raymond.views.status import waits_for_review
 
 _HOW = {
     "complete": "completed: nothing that can be worked on is left in the queue",
@@ -121,9 +122,13 @@ def advice(loop: LoopRun) -> list[str]:
     for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED)][:5]:
         where = [one.log, f"git diff {loop_base(loop)}...{one.saved}" if one.saved else "git diff"]
         found.append(f"see why {code(one.title)} failed: {', '.join(filter(None, where))}")
+    if loop.kept:
+        found.append(f"see what items that failed have left: git diff {loop_base(loop)}...{loop.kept}")
     if ledger.passed:
         found.append("unblock or remove the items that were passed over: raymond continuous-session edit")
-    if not loop.run.is_over:
+    if any(map(waits_for_review, loop.run.agents.values())):
+        found.append(f"decide about a change of what decides a check: raymond review {loop.id}")
+    elif not loop.run.is_over:
         more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
         limit = loop.run.stop.limit if loop.run.stop else ""
         found.append(f"go on: raymond {loop.loop} resume{more.get(limit, '')}")

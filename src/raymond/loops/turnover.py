@@ -118,7 +118,9 @@ def asks(step: Step, ledger: Ledger) -> str:
 
 def look(step: Step, ledger: Ledger) -> Looked:
     """The queue of the newest session log, and what of it can be worked on."""
-    log = step.documents.newest() if ledger.entries or not step.settings.source else step.settings.source
+    log = step.documents.newest()
+    if not ledger.entries and step.settings.source and os.path.exists(step.documents.path(LOGS, step.settings.source)):
+        log = step.settings.source
     found = queue.read(documents.read(step.documents.path(LOGS, log))) if log else Queue((), (), None)
     return Looked(log, found, select(found.items, ledger, step.settings))
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from time import time
 
 from raymond.loops import commit_message, documents
-from raymond.loops.baseline import Baseline, Keeper, keeper_of
+from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
@@ -65,7 +65,7 @@ class Work:
     @cached_property
     def baseline(self) -> Baseline:
         """How everything stood when the item began."""
-        return self.keeper.load(self._digest)
+        return self.keeper.load(documents.read(self.step.file(f"{RESUMED}-{self.slot}")) or self._digest)
 
     def inspect(self, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
         """What the agent did besides its work; documents and git's settings are as they were afterwards."""

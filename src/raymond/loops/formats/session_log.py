@@ -53,8 +53,16 @@ def name(when: datetime, taken: Collection[str]) -> str:
 
 def newest(names: Iterable[str]) -> str | None:
     """The log that was begun last; names of another form are ignored."""
-    found = [match for name in names if (match := _NAME.fullmatch(name))]
+    found = [match for name in names if (match := _NAME.fullmatch(name)) and _is_date(match[1])]
     return max(found, key=lambda match: (match[1], int(match[2] or 1)))[0] if found else None
+
+
+def _is_date(stamp: str) -> bool:
+    """Whether there is such a day; the first and the last year have days that no other clock can show."""
+    try:
+        return 1 < datetime.strptime(stamp, "%Y%m%d_%H%M").year < 9999  # noqa: DTZ007 it is only looked at
+    except ValueError:
+        return False
 
 
 def compose(log: SessionLog) -> str:

@@ -1,5 +1,9 @@
 """A person has to look before the iteration can count: keep it, and go on from where it began."""
 
+# /// raymond
+# retries: 2
+# ///
+
 import json
 
 from raymond.loops import iterations

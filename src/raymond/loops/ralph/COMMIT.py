@@ -1,5 +1,9 @@
 """Commit what was checked. Repeated after a kill, this finds the commit instead of making another."""
 
+# /// raymond
+# retries: 2
+# ///
+
 import json
 
 from raymond.loops import committing

@@ -1,6 +1,7 @@
-"""Whether the goal is met: a small model judges what the agent said last."""
+"""Whether the goal is met: a small model judges what the agent said last, and nothing else."""
 
 # /// raymond
+# retries: 2
 # evaluator:
 #   prompt: JUDGE.md
 #   default: <result>NOT_YET</result>
@@ -10,7 +11,7 @@
 #     IMPOSSIBLE: <result>IMPOSSIBLE</result>
 # ///
 
-from raymond.loops.step import Step
+from raymond.loops.step import Step, end, tag
 
-print(Step().variable("reply").replace("<", "("))
-print("<result>NOT_YET</result>")
+print(Step().variable("reply").replace("<", "("), flush=True)
+end(tag("result", "NOT_YET"))

@@ -1,5 +1,9 @@
 """Whether there is another iteration: what became of the last one, what it said, and the limits decide."""
 
+# /// raymond
+# retries: 2
+# ///
+
 from raymond.loops import iterations, turnover
 from raymond.loops.step import Step, document, end, tag
 

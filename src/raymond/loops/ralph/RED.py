@@ -1,5 +1,9 @@
 """The iteration did not end green: its changes stay in the tree for the next one, unless they are committed anyway."""
 
+# /// raymond
+# retries: 2
+# ///
+
 import json
 
 from raymond.loops import failing, iterations

@@ -1,5 +1,9 @@
 """A person has to look before the item can count: keep it, and go on without it."""
 
+# /// raymond
+# retries: 2
+# ///
+
 import json
 
 from raymond.loops import failing

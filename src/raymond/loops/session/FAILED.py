@@ -1,5 +1,9 @@
 """The item did not count: another attempt in a fresh session, or its end."""
 
+# /// raymond
+# retries: 2
+# ///
+
 import json
 
 from raymond.loops import failing

@@ -1,5 +1,9 @@
 """Which item is next: what became of the last one, the queue as it is now, and the limits decide."""
 
+# /// raymond
+# retries: 2
+# ///
+
 from raymond.loops import turnover
 from raymond.loops.step import Step, document, end, tag
 

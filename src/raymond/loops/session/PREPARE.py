@@ -1,5 +1,9 @@
 """The check is green, or there is none: look at what else was done, run the hooks, write the records."""
 
+# /// raymond
+# retries: 2
+# ///
+
 import json
 
 from raymond.loops import committing, failing, finishing

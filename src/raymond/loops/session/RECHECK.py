@@ -1,6 +1,7 @@
 """The files are not those that were checked: check them again, then go on as before."""
 
 # /// raymond
+# retries: 2
 # gate: "{{check}}"
 # gate_timeout: "{{check_timeout}}"
 # seal: "{{seal}}"
