@@ -125,6 +125,9 @@ HONESTY = {
     "leaves the tree dirty": f"echo more > notes.txt; {HONEST}",
     "changes a lock file": f"echo '{{}}' > package-lock.json; {HONEST}",
     "writes a log of its own": f"cp $log docs/session_logs/20991231_2359_session.md; {HONEST}",
+    "lets git ignore what it builds": (
+        f"printf 'node_modules/\\n*.log\\n' > .gitignore; mkdir node_modules; touch node_modules/x a.log; {HONEST}"
+    ),
     "adds to the progress": f"echo '- done' >> docs/progress.md; {HONEST}",
 }
 

@@ -76,3 +76,10 @@ def secret(text: str, known: str = "") -> str:
         if token and token not in known:
             return what
     return ""
+
+
+def cleaned(text: str) -> str:
+    """A text without what looks like a secret in it."""
+    from raymond import redaction
+
+    return redaction.Secrets({}).clean(text) if redaction.suspects(text) else text

@@ -15,6 +15,11 @@ from raymond.loops.repository import Change, Repository
 from raymond.system import files
 
 _NAMED = 20
+_GENERATED = frozenset(
+    "node_modules dist build target out bin obj venv .venv env .env.local __pycache__ .pytest_cache .mypy_cache"
+    " .ruff_cache .tox .nox .next .nuxt .cache .gradle .idea .vscode .DS_Store coverage .coverage htmlcov vendor".split()
+)
+_MADE = (".pyc", ".pyo", ".o", ".so", ".class", ".log", ".tmp", ".swp", ".egg-info")
 _MOST_IGNORED = 200
 """New ignored files whose rules are looked up."""
 
@@ -102,14 +107,27 @@ class Inspector:
         changes = self._repository.changes(before.work, found.left)
         _add(found.hidden, (one.path for one in changes if _is_among(one.path, before.ignored)))
         _add(found.review, (f"made git see {path}, which it ignored" for path in found.hidden[:_NAMED]))
+        if rules := self._new_rules(before, found):
+            # With the rules as they were, git sees what was hidden: it is saved, and removed with the rest.
+            self._keep(found)
+            self._repository.bring_back(before.work, rules)
+            found.left = self._repository.tree()
+            changes = self._repository.changes(before.work, found.left)
+        return [one for one in changes if one.path not in found.hidden]
+
+    def _new_rules(self, before: Baseline, found: Inspection) -> set[str]:
+        """The files with new rules by which git ignores something that it would have seen before."""
         known = set(before.ignored)
         new = [one for one in self._repository.ignored() if one not in known and not _is_among(one, before.ignored)]
+        new = [one for one in new if not _is_generated(one)]
+        rules: set[str] = set()
         for path in new[:_MOST_IGNORED]:
             where, rule = self._repository.rule_of(path)
             old = (self._repository.file(before.work, where) or b"").decode("utf-8", "replace").splitlines()
             if where and not os.path.isabs(where) and not where.startswith(".git/") and rule not in old:
                 _add(found.review, [f"hid {path} from git by a new rule in {where}"])
-        return [one for one in changes if one.path not in found.hidden]
+                rules.add(where)
+        return rules
 
     def _look_at_hooks(self, before: Baseline, found: Inspection) -> None:
         is_there = self._repository.hooks_folder() == before.hooks_folder and not found.tampered
@@ -258,3 +276,9 @@ def _add(to: list[str], more: Iterable[str]) -> None:
 def _is_among(path: str, ignored: Iterable[str]) -> bool:
     """Whether a path is one of these, or in a folder of theirs."""
     return any(path == one or (one.endswith("/") and path.startswith(one)) for one in ignored)
+
+
+def _is_generated(path: str) -> bool:
+    """Whether a path is one that tools make, and that every project tells git to ignore."""
+    parts = path.rstrip("/").split("/")
+    return any(part in _GENERATED for part in parts) or parts[-1].endswith(_MADE)

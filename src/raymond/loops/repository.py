@@ -23,6 +23,7 @@ PATIENCE = 600.0
 SIGNING = 60.0
 """Seconds to sign a commit: a prompt that nobody answers must not hold up a night."""
 _QUIET = ("--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+_PLAIN = tuple(one for one in _QUIET if one != "--literal-pathspecs")
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 _KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH")
 _OPEN = {
@@ -131,7 +132,9 @@ class Repository:
 
     def rule_of(self, path: str) -> tuple[str, str]:
         """The file with the rule by which git ignores a path, and the rule; empty when none does."""
-        said = self._run("check-ignore", "-v", "-z", "--no-index", "--", path.rstrip("/")).stdout.split(b"\0")
+        given = os.fsencode(path) + b"\0"
+        done = self._run("check-ignore", "-v", "-z", "--no-index", "--stdin", given=given, plain=True)
+        said = done.stdout.split(b"\0")
         return (os.fsdecode(said[0]), os.fsdecode(said[2])) if len(said) > 3 else ("", "")
 
     def hooks_folder(self) -> str:
@@ -465,11 +468,12 @@ class Repository:
         given: bytes = b"",
         more: Mapping[str, str] = {},
         hooks: bool = False,
+        plain: bool = False,
         within: float = PATIENCE,
     ) -> subprocess.CompletedProcess[bytes]:
         try:
             return subprocess.run(
-                ["git", *_QUIET, *(() if hooks else _NO_HOOKS), "-C", self.top, *args],
+                ["git", *(_PLAIN if plain else _QUIET), *(() if hooks else _NO_HOOKS), "-C", self.top, *args],
                 env={**self._environment(index=index), **more},
                 input=given,
                 capture_output=True,

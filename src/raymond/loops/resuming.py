@@ -31,13 +31,13 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     """
     opened = loop.ledger.open
     worker = next((one for one in loop.run.agents.values() if "iteration" in (one.variables or {})), None)
+    if opened and worker is not None and worker.status != RUNNING and opened.get("baseline"):
+        _take_over(loop, opened["slot"], opened["baseline"])
     if not opened or worker is None or worker.state not in ("WORK.md", "REJECTED.md"):
         return
     if worker.visit.pending:  # the agent was done: only its check was cut off, and runs again
         return
     repository = loop.repository
-    if worker.status != RUNNING:
-        _take_over(loop, opened["slot"], opened["baseline"])
     base = repository.reference(f"refs/raymond/{loop.id}/base")
     changed = [one for one in repository.dirt() if not loop.documents.owns(one)]
     if not base or not changed:

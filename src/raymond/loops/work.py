@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from time import time
 
-from raymond.loops import commit_message, documents
+from raymond.loops import commit_message, documents, doubts
 from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS
 from raymond.loops.formats import foreign_text, queue, records, session_log
@@ -173,6 +173,7 @@ class Work:
 
     def _write(self, text: str, *names: str) -> None:
         """Write a document, once it is noted that it is ours: after a kill it must not be taken for the agent's."""
+        text = doubts.cleaned(text)
         path = self.step.documents.path(*names)
         shown = os.path.join(self.step.documents.inside, *names)
         noted = {**self._written(), shown: hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()}

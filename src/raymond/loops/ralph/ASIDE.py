@@ -16,8 +16,9 @@ work = Work(step)
 found = iterations.inspected(work)
 gate = json.loads(step.text("gate_result") or "{}")
 
-verdict = found.verdict or gate.get("verdict", REVIEW)
+told_verdict, told_reason = json.loads(step.input or '["", ""]')
+verdict = found.verdict or told_verdict or gate.get("verdict", REVIEW)
 verdict = REVIEW if verdict == "not comparable" else verdict
 told = (step.text("error"), *gate.get("changes", []))
-reason = found.reason or "; ".join(one for one in told if one)
+reason = told_reason or found.reason or "; ".join(one for one in told if one)
 end(tag("result", document(iterations.aside(work, found, verdict, reason).write())))

@@ -19,7 +19,7 @@ if step.settings.commit == "never":
 
 found = iterations.inspected(work, lambda: finishing.is_verified(work, gate))
 if found.verdict:
-    end(tag("goto", "ASIDE.py"))
+    end(tag("goto", "ASIDE.py", {"input": json.dumps([found.verdict, found.reason])}))
 if not found.is_checked:
     end(tag("goto", "RECHECK.py", {"input": reply}))
 

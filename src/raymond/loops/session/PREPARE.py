@@ -17,7 +17,7 @@ reply = step.input
 found = work.inspect(lambda: finishing.is_verified(work, gate))
 
 if found.verdict:
-    end(tag("goto", "ASIDE.py"))
+    end(tag("goto", "ASIDE.py", {"input": json.dumps([found.verdict, found.reason])}))
 if finishing.did_nothing(work, found):
     end(tag("goto", "FAILED.py", {"input": failing.NOTHING}))
 if not found.is_checked:
