@@ -28,7 +28,7 @@ _OWN = (
 )
 
 
-@click.group("continuous-session", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("continuous-session", context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 def command() -> None:
     """Work through the `## Next Steps` of the newest session log: one item per fresh session, each one checked, then
     committed.

@@ -14,15 +14,21 @@ COMMON = (
     click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs)."),
     click.option("--attempts", type=Count(), default=2, metavar="N", help="Fresh sessions for an item (2)."),
     click.option("--on-fail", type=click.Choice(ON_FAIL), default="skip", help="When its attempts are used up (skip)."),
-    click.option("--max-failures", type=Count(), default=3, metavar="N", help="Failures of an item in a row (3),"),
-    click.option("--on-repeat", type=click.Choice(ON_REPEAT), default="block", help="- and what follows then (block)."),
+    click.option(
+        "--max-failures",
+        type=Count(),
+        default=3,
+        metavar="N",
+        help="Failures of an item in a row, until --on-repeat (3).",
+    ),
+    click.option(
+        "--on-repeat", type=click.Choice(ON_REPEAT), default="block", help="What follows after --max-failures (block)."
+    ),
     click.option("--pause", type=Duration(), default=2.0, metavar="TIME", help="Between two items (2s)."),
     click.option("--pause-on-fail", is_flag=True, help="Wait for a person after an item that failed."),
     click.option("--gate-timeout", type=Duration(), default=600.0, metavar="TIME", help="For one check (10m)."),
     click.option("--no-commit", is_flag=True, help="Make no commits."),
-    click.option(
-        "--branch", default="", metavar="NAME|current", help="Work on this branch (raymond/ID on the default branch)."
-    ),
+    click.option("--branch", default="", metavar="NAME|current", help="Work on this branch; see docs/loops.md."),
     click.option(
         "--on-dirty", type=click.Choice(ON_DIRTY), default="ask", help="What to do with uncommitted changes (ask)."
     ),

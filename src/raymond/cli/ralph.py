@@ -48,7 +48,7 @@ class _Verbs(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("ralph", cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("ralph", cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 def command() -> None:
     """Send a prompt file to a fresh agent again and again: `ralph PROMPT.md` is `ralph start PROMPT.md`."""
 
