@@ -37,8 +37,9 @@ def test_running_with_no_process_is_resumed_and_what_was_changed_is_kept(tmp_pat
     night = Night(tmp_path)
     killed(night)
     assert night.state["status"] == "running"
-    ran = night.loop("--id", "other")
+    ran = night.loop("--id", "other", "--pause", "0s")
     assert "Found in-progress loop (session 1/5). Resume? [Y/n] yes" in ran.err
+    assert "the loop is resumed with the settings it has: --pause, --id does not apply" in ran.err
     assert "what the interrupted session has changed is kept in refs/raymond/n/1.interrupted" in ran.err
     assert ran.code == 0
     assert night.git("show", "refs/raymond/n/1.interrupted:half.txt") == "half"

@@ -4,8 +4,11 @@ import json
 import sys
 from collections.abc import Callable
 
+import click
+from click.core import ParameterSource
+
 from raymond.cli import background, foreground, moves, prompt
-from raymond.cli.flags import ResumeFlags, ShowFlags
+from raymond.cli.flags import LimitFlags, ResumeFlags, ShowFlags
 from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
@@ -15,6 +18,10 @@ from raymond.loops.opening import Place
 from raymond.loops.settings import RALPH, SESSION
 from raymond.loops.starting import Found
 
+_HEEDED = frozenset(
+    ["yes", "docs", "cd", *(one for one in LimitFlags.__struct_fields__), *(one for one in ShowFlags.__struct_fields__)]
+)
+"""Flags that count for a loop that is resumed as well."""
 _NAMES = {SESSION: "continuous session", RALPH: "ralph loop"}
 
 
@@ -158,6 +165,8 @@ def take_up(
         return _mark_complete(found)
     starting.go_on(found.loop)
     resuming.check(found.loop)
+    if unheeded := _unheeded():
+        tell(f"the loop is resumed with the settings it has: {', '.join(unheeded)} does not apply")
     if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
         tell(f"it waits for a person: raymond {loop} resume, or raymond answer {handle.id} continue")
         return 3
@@ -165,6 +174,14 @@ def take_up(
     moves.ask(handle, given)
     resuming.answer(found.loop)
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+
+
+def _unheeded() -> list[str]:
+    """The flags that were typed and say nothing about a loop that is resumed."""
+    context = click.get_current_context()
+    options = [one for one in context.command.params if isinstance(one, click.Option) and one.name]
+    typed = [one for one in options if context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE]
+    return [max(one.opts, key=len) for one in typed if one.name not in _HEEDED]
 
 
 def _mark_complete(found: Found) -> int:
