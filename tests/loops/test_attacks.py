@@ -90,6 +90,8 @@ def test_it_is_set_aside_and_named(tmp_path: Path, name: str) -> None:
     assert (night.git("rev-parse", "main"), night.git("rev-parse", "kept")) == (main, kept)
     assert night.git("symbolic-ref", "HEAD") == "refs/heads/raymond/n"
     assert night.git("rev-parse", "v1") == main
+    if name == "main moved":
+        assert night.git("log", "-1", "--format=%s", "refs/raymond/n/1.moved/heads/main") == "evil"
     assert not (night.path / "answer.txt").exists()
     assert night.text(".env") == "MINE=1\n", "a person's file that git ignores stays"
     assert (tmp_path / "outside/thesis.txt").read_text("utf-8") == "years of work\n"
@@ -214,3 +216,12 @@ def test_two_starts_at_once_are_one_too_many(tmp_path: Path) -> None:
     second = night.room.popen("continuous-session", "start", "--id", "b", "--pause", "0s")
     assert sorted([first.wait(60), second.wait(60)]) == [0, 1]
     assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+
+
+def test_what_a_person_commits_in_another_worktree_is_nobodys_business(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"git -C $TEST_ROOM/../tree commit -q --allow-empty -m mine; {HONEST}")
+    night.git("worktree", "add", "-q", "-b", "feature", str(tmp_path / "tree"))
+    ran = night.loop()
+    assert ran.code == 0, ran.out
+    assert night.git("log", "-1", "--format=%s", "feature") == "mine"
+    assert "feature" not in ran.out

@@ -66,12 +66,16 @@ class Inspector:
     What was found is on the disk before anything is put back: a second look after a kill finds nothing any more.
     """
 
-    def __init__(self, keeper: Keeper, own: Documents, path: str, written: Mapping[str, str], key: str) -> None:
+    def __init__(
+        self, keeper: Keeper, own: Documents, path: str, written: Mapping[str, str], key: str, aside: str
+    ) -> None:
         self._keeper = keeper
         self._repository: Repository = keeper.repository
         self._own = own
         self._path = path
         self._key = key
+        self._aside = aside
+        """Below this, references that were moved keep what they were moved to."""
         self._written = written
         """What Raymond itself has written for the item, before it was killed: path -> digest."""
 
@@ -141,16 +145,16 @@ class Inspector:
         now = self._repository.references()
         if now.get(own, "").startswith("refs/"):
             _add(found.tampered, [f"made {before.branch} stand for {now[own]}"])
-        for name, commit in before.references.items():
+        others = self._repository.elsewhere()
+        known = {name: commit for name, commit in before.references.items() if name not in others}
+        for name, commit in known.items():
             if name != own and now.get(name) != commit:
                 verb = "moved" if name in now else "removed"
                 _add(found.tampered, [f"{verb} {name.removeprefix('refs/').removeprefix('heads/')}"])
-        _add(
-            found.notes,
-            (f"made {name.removeprefix('refs/')}" for name in now if name not in before.references and name != own),
-        )
+        new = (name for name in now if name not in before.references and name not in others and name != own)
+        _add(found.notes, (f"made {name.removeprefix('refs/')}" for name in new))
         self._keep(found)
-        self._repository.put_references(before.references, own)
+        self._repository.put_references(known, own, self._aside)
 
     def _put_back(self, before: Baseline, own: list[Change], theirs: list[Change], found: Inspection) -> None:
         """Give Raymond's documents back what they said; what was only added to the progress stays, if it counts."""

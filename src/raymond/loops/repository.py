@@ -317,14 +317,26 @@ class Repository:
         """What a reference names; empty when there is none."""
         return self._said("rev-parse", "-q", "--verify", name)
 
-    def put_references(self, wanted: Mapping[str, str], own: str) -> None:
-        """Let references name again what they did; that of our own branch is only made one of its own."""
+    def elsewhere(self) -> set[str]:
+        """The branches that other worktrees have checked out: somebody may be at work there."""
+        said = self._said("worktree", "list", "--porcelain").split("\n\n")
+        blocks = [block.splitlines() for block in said if block.strip()]
+        here = f"worktree {self.top}"
+        return {line[7:] for lines in blocks if here not in lines for line in lines if line.startswith("branch ")}
+
+    def put_references(self, wanted: Mapping[str, str], own: str, aside: str) -> None:
+        """Let references name again what they did; what they name now is kept below `aside`.
+
+        That of our own branch is only made one of its own.
+        """
         now = self.references()
         if now.get(own, "").startswith("refs/"):
             self._run("symbolic-ref", "-d", own)
             self.move(own, wanted.get(own) or self.head())
         for name, commit in wanted.items():
             if name != own and now.get(name) != commit and not commit.startswith("refs/"):
+                if name in now and not now[name].startswith("refs/"):
+                    self.move(f"{aside}/{name.removeprefix('refs/')}", now[name])
                 self.move(name, commit)
 
     def switch(self, branch: str) -> None:

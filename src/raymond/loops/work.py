@@ -70,7 +70,8 @@ class Work:
     def inspect(self, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
         """What the agent did besides its work; documents and git's settings are as they were afterwards."""
         path = self.step.file(f"found-{self.slot}")
-        inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.step.key)
+        aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
+        inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.step.key, aside)
         found = inspector.look(self.baseline, self.title, is_checked)
         if found.left != found.tree:  # documents of the loop were put back
             self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
