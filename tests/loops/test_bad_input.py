@@ -54,6 +54,7 @@ def test_no_docs_no_log_no_identity_no_commit(tmp_path: Path) -> None:
     [
         (("checkout", "-q", "--detach"), "HEAD is detached"),
         (("update-ref", "MERGE_HEAD", "HEAD"), "a merge is in progress here"),
+        (("config", "core.sparseCheckout", "true"), "this is a sparse checkout"),
     ],
 )
 def test_a_repository_in_the_middle_of_something(tmp_path: Path, prepare: tuple[str, ...], told: str) -> None:

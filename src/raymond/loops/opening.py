@@ -69,6 +69,9 @@ def check_repository(repository: Repository, branch: str) -> None:
         raise UsageError("this repository has no commit yet", hint="git add -A && git commit -m 'Start'")
     if under_way := repository.under_way():
         raise UsageError(f"{under_way} is in progress here", hint="finish or abort it first: `git status` says how")
+    if repository.is_sparse:
+        hint = "work in a whole checkout: git sparse-checkout disable, or another clone"
+        raise UsageError("this is a sparse checkout, which a loop would fill", hint=hint)
     if repository.is_locked:
         hint = "wait until the other git has ended; if there is none, remove the file"
         raise UsageError("there is a file .git/index.lock: somebody is changing the index", hint=hint)

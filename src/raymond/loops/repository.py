@@ -102,6 +102,11 @@ class Repository:
         """Whether somebody is changing the index, or was killed while doing so."""
         return os.path.lexists(os.path.join(git.directories(self.top)[0], "index.lock"))
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only a part of the files is checked out."""
+        return self._said("config", "--type=bool", "--get", "core.sparseCheckout") == "true"
+
     def identity(self) -> str:
         """Who commits; empty when git does not know."""
         return self._said("var", "GIT_COMMITTER_IDENT").rpartition(" ")[0].rpartition(" ")[0]
