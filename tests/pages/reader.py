@@ -176,6 +176,14 @@ class Reader:
         return re.sub(r"\bprocess (\d+)", lambda found: f"process {names.get(found[1], found[1])}", seen)
 
 
+def room_with_git(path: Path) -> Room:
+    """The room of somebody who uses git."""
+    room = empty_room(path)
+    settings = Path(room.environment["HOME"], ".gitconfig")
+    settings.write_text("[user]\nname = Ada\nemail = ada@example.com\n", "utf-8")
+    return room
+
+
 def empty_room(path: Path) -> Room:
     """An empty folder, a home of its own, and `raymond` on the path."""
     command = path / "bin" / "raymond"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pages.reader import Reader, Typed, blocks, empty_room, left_out
+from pages.reader import Reader, Typed, blocks, left_out, room_with_git
 from running import Room
 
 PAGE = (Path(__file__).parents[2] / "docs" / "loops.md").read_text("utf-8")
@@ -13,10 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "loops.md").read_text("utf-8")
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
-    """The room of somebody who uses git."""
-    room = empty_room(tmp_path)
-    settings = Path(room.environment["HOME"], ".gitconfig")
-    settings.write_text("[user]\nname = Ada\nemail = ada@example.com\n", "utf-8")
+    room = room_with_git(tmp_path)
     yield room
     room.clear()
 

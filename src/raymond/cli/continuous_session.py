@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from raymond.cli import background, choice, flags, foreground, loop_flags, loop_verbs
+from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_verbs
 from raymond.cli import run as runs_of
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
@@ -19,7 +19,6 @@ from raymond.loops.opening import Agenda, Place
 from raymond.loops.settings import SESSION, Settings
 from raymond.loops.turnover import PROPOSED
 
-_DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs).")
 _OWN = (
     click.option("--max-sessions", type=Count(0), default=5, metavar="N", help="Items at most (5; 0 for no limit)."),
     click.option("--require-verify", is_flag=True, help="Pass over items without a check."),
@@ -137,30 +136,8 @@ def _show(place: Place, settings: Settings, agenda: Agenda) -> int:
     return 0
 
 
-@command.command("status")
-@_DOCS
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def status(docs: str, as_json: bool) -> int:
-    """Show what the loop is doing, what it did and what is left."""
-    return loop_verbs.status(SESSION, docs, as_json=as_json)
-
-
-@command.command("stop")
-@_DOCS
-def stop(docs: str) -> int:
-    """Let the loop end after the item it is at."""
-    return loop_verbs.stop(SESSION, docs)
-
-
-@command.command("resume")
-@flags.continuing(_DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
-def resume(given: flags.ResumeFlags, docs: str, yes: bool) -> int:
-    """Continue the loop that was paused, stopped by a limit or cut off."""
-    return loop_verbs.resume_or_say(SESSION, docs, given, yes=yes)
-
-
 @command.command("edit")
-@_DOCS
+@loop_group.DOCS
 def edit(docs: str) -> int:
     """Open the queue in your editor; also while an agent works, and then it counts for the next item."""
     inside.check_agent("continuous-session edit")
@@ -174,7 +151,7 @@ def _edit(path: str) -> None:
 
 @command.command("learn")
 @click.argument("text")
-@_DOCS
+@loop_group.DOCS
 def learn(text: str, docs: str) -> int:
     """Tell every later session TEXT, through docs/critical-learnings.md."""
     inside.check_agent("continuous-session learn")
@@ -185,9 +162,4 @@ def learn(text: str, docs: str) -> int:
     return 0
 
 
-@command.command("eject")
-@click.argument("folder", metavar="DIR")
-def eject(folder: str) -> int:
-    """Copy the workflow of the loop to DIR, to change it; start --workflow DIR runs it."""
-    print(learning.eject(starting.WORKFLOW, folder))
-    return 0
+loop_group.add_to(command, SESSION, starting.WORKFLOW)

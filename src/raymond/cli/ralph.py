@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from raymond.cli import background, choice, flags, foreground, loop_flags, loop_verbs
+from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_verbs
 from raymond.cli import run as runs_of
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
@@ -14,12 +14,8 @@ from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.loops import opening, starting
-from raymond.loops.learning import eject as ejected
 from raymond.loops.settings import COMMIT, RALPH, Settings
 
-_DOCS = click.option(
-    "--docs", default="docs", metavar="DIR", help="The folder of the state file, if there is one (docs)."
-)
 _OWN = (
     click.argument("prompt", type=click.Path()),
     click.option(
@@ -149,31 +145,4 @@ def _first_line(settings: Settings) -> str:
     return "; ".join(parts)
 
 
-@command.command("status")
-@_DOCS
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def status(docs: str, as_json: bool) -> int:
-    """Show what the loop is doing and what it did."""
-    return loop_verbs.status(RALPH, docs, as_json=as_json)
-
-
-@command.command("stop")
-@_DOCS
-def stop(docs: str) -> int:
-    """Let the loop end after the iteration it is at."""
-    return loop_verbs.stop(RALPH, docs)
-
-
-@command.command("resume")
-@flags.continuing(_DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
-def resume(given: flags.ResumeFlags, docs: str, yes: bool) -> int:
-    """Continue the loop that was paused, stopped by a limit or cut off."""
-    return loop_verbs.resume_or_say(RALPH, docs, given, yes=yes)
-
-
-@command.command("eject")
-@click.argument("folder", metavar="DIR")
-def eject(folder: str) -> int:
-    """Copy the workflow of the loop to DIR, to change it; start --workflow DIR runs it."""
-    print(ejected(starting.PLAIN, folder))
-    return 0
+loop_group.add_to(command, RALPH, starting.PLAIN)

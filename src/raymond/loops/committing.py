@@ -5,8 +5,8 @@ from dataclasses import replace
 from time import time
 from typing import Any
 
+from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import FAILED, Entry, entry_of
-from raymond.loops.repository import GitError
 from raymond.loops.step import Step
 
 

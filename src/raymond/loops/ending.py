@@ -9,9 +9,9 @@ from typing import Any
 from raymond.loops import documents, state, summary
 from raymond.loops.documents import SUMMARIES
 from raymond.loops.formats.state_file import Status
+from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import Ledger
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.repository import GitError
 from raymond.loops.settings import RALPH, SESSION
 from raymond.machine.run import Run
 from raymond.store.project import Project

@@ -1,31 +1,16 @@
-"""The repository that a loop works in, through git.
-
-Nothing here runs a hook or a monitor of the repository by the way: hooks run only where `hook` is called. Filters do
-run, because without them a file would not be committed as the project wants it.
-"""
+"""The repository that a loop works in: what it reads and writes there through git."""
 
 import contextlib
 import os
 import shutil
-import signal
 import stat
-import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from raymond.errors import Error
+from raymond.loops.git_calls import PATIENCE, SIGNING, GitCalls, GitError, wrong
 from raymond.system import git
 from raymond.system.files import make_private
 
-PATIENCE = 600.0
-"""Seconds for one command: a first look at a large repository reads all of it."""
-SIGNING = 60.0
-"""Seconds to sign a commit: a prompt that nobody answers must not hold up a night."""
-_QUIET = ("--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
-_PLAIN = tuple(one for one in _QUIET if one != "--literal-pathspecs")
-_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
-_KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH")
 _OPEN = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -35,12 +20,7 @@ _OPEN = {
     "BISECT_LOG": "a bisection",
 }
 _DEFAULTS = ("main", "master", "trunk")
-_MOST_PRINTED = 1 << 20
 _LINK, _MODULE = "120000", "160000"
-
-
-class GitError(Error):
-    """Git did not do what was asked of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +47,25 @@ class Change:
         return self.status != "D" and self.mode not in (_LINK, _MODULE)
 
 
-class Repository:
+class Repository(GitCalls):
     """A work tree and its git directory; `index` is a file of our own in which trees are made."""
-
-    def __init__(self, top: str, index: str) -> None:
-        self.top = top
-        self._index = index
 
     # What there is
 
     def head(self) -> str:
         """The commit of HEAD; empty before the first one."""
-        return self._said("rev-parse", "-q", "--verify", "HEAD^{commit}")
+        return self.said("rev-parse", "-q", "--verify", "HEAD^{commit}")
 
     def branch(self) -> str:
         """The branch that is checked out; empty when HEAD is detached."""
-        return self._said("symbolic-ref", "-q", "--short", "HEAD")
+        return self.said("symbolic-ref", "-q", "--short", "HEAD")
 
     def is_default(self, branch: str) -> bool:
         """Whether `branch` is the one that everybody starts from."""
-        remote = self._said("symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD")
+        remote = self.said("symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD")
         if remote:
             return branch == remote.partition("/")[2]
-        return branch in (*_DEFAULTS, self._said("config", "--get", "init.defaultBranch"))
+        return branch in (*_DEFAULTS, self.said("config", "--get", "init.defaultBranch"))
 
     def under_way(self) -> str:
         """What somebody has begun and not ended here: `a merge`; empty when nothing is."""
@@ -105,98 +81,98 @@ class Repository:
     @property
     def is_sparse(self) -> bool:
         """Whether only a part of the files is checked out."""
-        return self._said("config", "--type=bool", "--get", "core.sparseCheckout") == "true"
+        return self.said("config", "--type=bool", "--get", "core.sparseCheckout") == "true"
 
     def identity(self) -> str:
         """Who commits; empty when git does not know."""
-        return self._said("var", "GIT_COMMITTER_IDENT").rpartition(" ")[0].rpartition(" ")[0]
+        return self.said("var", "GIT_COMMITTER_IDENT").rpartition(" ")[0].rpartition(" ")[0]
 
     def dirt(self) -> list[str]:
         """The paths that are not as HEAD has them, those that git does not know included."""
-        said = self._ask(
+        said = self.ask(
             "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"
         )
         return [os.fsdecode(one[3:]) for one in said.split(b"\0") if one and not one.endswith(b"/")]
 
     def remotes(self) -> dict[str, str]:
         """Where the branches of remote repositories were when we last heard of them."""
-        said = self._ask("for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes").decode("utf-8", "replace")
+        said = self.ask("for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes").decode("utf-8", "replace")
         return {name: commit for commit, _, name in (line.partition(" ") for line in said.splitlines())}
 
     def references(self) -> dict[str, str]:
         """Every branch, tag, note and stash here, and what it names; one that stands for another names that."""
         form = "--format=%(refname)%09%(objectname)%09%(symref)"
-        said = self._ask("for-each-ref", form, "refs/heads", "refs/tags", "refs/notes", "refs/stash")
+        said = self.ask("for-each-ref", form, "refs/heads", "refs/tags", "refs/notes", "refs/stash")
         lines = [line.split("\t") for line in said.decode("utf-8", "surrogateescape").splitlines()]
         return {name: symbolic or commit for name, commit, symbolic in lines}
 
     def ignored(self) -> list[str]:
         """What git ignores here; a folder of which it ignores everything ends in `/`."""
-        said = self._ask("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        said = self.ask("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
         return sorted(os.fsdecode(one) for one in said.split(b"\0") if one)
 
     def rule_of(self, path: str) -> tuple[str, str]:
         """The file with the rule by which git ignores a path, and the rule; empty when none does."""
         given = os.fsencode(path) + b"\0"
-        done = self._run("check-ignore", "-v", "-z", "--no-index", "--stdin", given=given, plain=True)
+        done = self.run("check-ignore", "-v", "-z", "--no-index", "--stdin", given=given, plain=True)
         said = done.stdout.split(b"\0")
         return (os.fsdecode(said[0]), os.fsdecode(said[2])) if len(said) > 3 else ("", "")
 
     def hooks_folder(self) -> str:
         """Where git would look for hooks."""
-        said = self._run("rev-parse", "--git-path", "hooks", hooks=True)
+        said = self.run("rev-parse", "--git-path", "hooks", hooks=True)
         return os.path.join(self.top, os.fsdecode(said.stdout.strip()))
 
     def descends(self, commit: str, base: str) -> bool:
         """Whether `base` is in the history of `commit`."""
-        return commit == base or self._run("merge-base", "--is-ancestor", base, commit).returncode == 0
+        return commit == base or self.run("merge-base", "--is-ancestor", base, commit).returncode == 0
 
     def commits(self, base: str, commit: str) -> list[str]:
         """The commits since `base`, oldest first."""
         since = f"{base}..{commit}" if base else commit
-        return self._said("rev-list", "--reverse", since).split()
+        return self.said("rev-list", "--reverse", since).split()
 
     def message(self, commit: str) -> str:
         """Its whole message."""
-        return self._said("log", "-1", "--format=%B", commit)
+        return self.said("log", "-1", "--format=%B", commit)
 
     def people(self, commit: str) -> str:
         """Who made it and committed it."""
-        return self._said("log", "-1", "--format=%an %ae%n%cn %ce", commit)
+        return self.said("log", "-1", "--format=%an %ae%n%cn %ce", commit)
 
     def is_made_of(self, commit: str, tree: str, parents: Iterable[str], message: str) -> bool:
         """Whether a commit is exactly this one, but for who made it, when, and a signature."""
-        said = self._said("log", "-1", "--format=%T %P", commit)
+        said = self.said("log", "-1", "--format=%T %P", commit)
         is_same = said == " ".join([self.reference(f"{tree}^{{tree}}"), *(one for one in parents if one)])
         return is_same and self.message(commit) == message.strip()
 
     def last_with(self, trailer: str) -> tuple[str, str]:
         """The newest commit with such a trailer, and its message; both empty when there is none."""
-        said = self._said("log", "-1", "--format=%H%n%B", f"--grep=^{trailer}: ", "HEAD")
+        said = self.said("log", "-1", "--format=%H%n%B", f"--grep=^{trailer}: ", "HEAD")
         commit, _, message = said.partition("\n")
         return commit, message
 
     def blob(self, name: str) -> bytes:
         """The content of an object."""
-        return self._ask("cat-file", "blob", name)
+        return self.ask("cat-file", "blob", name)
 
     def size(self, name: str) -> int:
         """How many bytes an object has."""
-        return int(self._said("cat-file", "-s", name) or 0)
+        return int(self.said("cat-file", "-s", name) or 0)
 
     def file(self, tree: str, path: str) -> bytes | None:
         """A file of a tree or a commit; None when it has none of that name."""
-        done = self._run("cat-file", "blob", f"{tree}:{path}")
+        done = self.run("cat-file", "blob", f"{tree}:{path}")
         return done.stdout if done.returncode == 0 else None
 
     def listed(self, tree: str, folder: str) -> list[str]:
         """The files of a tree that are right in a folder."""
-        said = self._ask("ls-tree", "-z", "--name-only", "--full-tree", tree, f"{folder.rstrip('/')}/")
+        said = self.ask("ls-tree", "-z", "--name-only", "--full-tree", tree, f"{folder.rstrip('/')}/")
         return [os.fsdecode(one) for one in said.split(b"\0") if one]
 
     def changes(self, before: str, after: str) -> list[Change]:
         """What differs between two trees or commits."""
-        parts = self._ask("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split(b"\0")
+        parts = self.ask("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split(b"\0")
         found = []
         for head, path in zip(parts[::2], parts[1::2], strict=False):
             old_mode, mode, old, new, status = head.decode("ascii", "replace").lstrip(":").split(" ")
@@ -212,19 +188,19 @@ class Repository:
         """
         self._unlock()
         head = self.head()
-        self._ask("read-tree", *(("--reset", head) if head else ("--empty",)), index=True)
+        self.ask("read-tree", *(("--reset", head) if head else ("--empty",)), index=True)
         paths = list(self._paths() if only is None else map(os.fsencode, only))
         behind = set(self._behind_links(paths))
         if behind:
             gone = b"".join(path + b"\0" for path in behind)
-            self._ask("update-index", "--force-remove", "-z", "--stdin", index=True, given=gone)
+            self.ask("update-index", "--force-remove", "-z", "--stdin", index=True, given=gone)
         given = b"".join(path + b"\0" for path in paths if path not in behind)
-        self._ask(
+        self.ask(
             *("update-index", "--add", "--remove", "--ignore-skip-worktree-entries", "-z", "--stdin"),
             index=True,
             given=given,
         )
-        return self._said("write-tree", index=True)
+        return self.said("write-tree", index=True)
 
     def _behind_links(self, paths: Iterable[bytes]) -> Iterable[bytes]:
         """The paths of which a folder has become a link: git has no such file any more."""
@@ -249,43 +225,43 @@ class Repository:
 
     def _paths(self) -> Iterable[bytes]:
         """Every file that git knows or would take; a path that ends in `/` is a repository inside of this one."""
-        listed = self._ask("ls-files", "-s", "-z", index=True).split(b"\0")
+        listed = self.ask("ls-files", "-s", "-z", index=True).split(b"\0")
         known = [one.partition(b"\t")[2] for one in listed if one and not one.startswith(_MODULE.encode())]
-        others = self._ask("ls-files", "--others", "--exclude-standard", "-z", index=True).split(b"\0")
+        others = self.ask("ls-files", "--others", "--exclude-standard", "-z", index=True).split(b"\0")
         return dict.fromkeys([*known, *(one for one in others if one and not one.endswith(b"/"))])
 
     def merged(self, ours: str, theirs: str) -> str:
         """The tree of a merge that touches no file; empty when it has conflicts."""
-        done = self._run("merge-tree", "--write-tree", "--no-messages", ours, theirs)
+        done = self.run("merge-tree", "--write-tree", "--no-messages", ours, theirs)
         return done.stdout.decode("ascii", "replace").split("\n")[0] if done.returncode == 0 else ""
 
     def mixed(self, tree: str, other: str, paths: Iterable[str]) -> str:
         """`tree` with these paths as `other` has them."""
         self._unlock()
-        self._ask("read-tree", tree, index=True)
+        self.ask("read-tree", tree, index=True)
         lines = []
         for path in paths:
-            there = self._ask("ls-tree", "-z", "--full-tree", other, path).rstrip(b"\0")
+            there = self.ask("ls-tree", "-z", "--full-tree", other, path).rstrip(b"\0")
             lines.append(there or b"0 " + b"0" * 40 + b"\t" + os.fsencode(path))
         given = b"".join(line + b"\0" for line in lines)
-        self._ask("update-index", "-z", "--index-info", index=True, given=given)
-        return self._said("write-tree", index=True)
+        self.ask("update-index", "-z", "--index-info", index=True, given=given)
+        return self.said("write-tree", index=True)
 
     def diff(self, before: str, after: str, paths: Iterable[str]) -> str:
         """What differs in these paths, as a patch."""
-        said = self._ask("diff", "--text", "--no-color", "--no-ext-diff", "--no-textconv", before, after, "--", *paths)
+        said = self.ask("diff", "--text", "--no-color", "--no-ext-diff", "--no-textconv", before, after, "--", *paths)
         return said.decode("utf-8", "replace")
 
     def nested(self) -> list[str]:
         """The repositories inside of this one that it does not know."""
-        said = self._ask("ls-files", "--others", "--exclude-standard", "-z", "--directory", "--no-empty-directory")
+        said = self.ask("ls-files", "--others", "--exclude-standard", "-z", "--directory", "--no-empty-directory")
         paths = [os.fsdecode(one) for one in said.split(b"\0") if one.endswith(b"/")]
         return [one for one in paths if os.path.lexists(os.path.join(self.top, one, ".git"))]
 
     def commit(self, tree: str, parents: Iterable[str], message: str, date: str, *, sign: bool = False) -> str:
         """Make a commit that no branch has yet; the same values give the same commit, unless it is signed."""
         above = [word for parent in parents if parent for word in ("-p", parent)]
-        done = self._run(
+        done = self.run(
             "commit-tree",
             *(["-S"] if sign else []),
             *above,
@@ -295,36 +271,36 @@ class Repository:
             within=SIGNING if sign else PATIENCE,
         )
         if done.returncode:
-            raise _wrong("commit-tree", done)
+            raise wrong("commit-tree", done)
         return done.stdout.decode("ascii", "replace").strip()
 
     @property
     def signs(self) -> bool:
         """Whether commits are signed here."""
-        return self._said("config", "--type=bool", "--get", "commit.gpgsign") == "true"
+        return self.said("config", "--type=bool", "--get", "commit.gpgsign") == "true"
 
     def move(self, name: str, to: str, old: str | None = None, why: str = "raymond") -> bool:
         """Let a reference name a commit; with `old`, only if it names that now. Whether it does."""
         before = [] if old is None else [old or "0" * len(to)]
-        done = self._run("update-ref", "--no-deref", "-m", why, name, to, *before)
+        done = self.run("update-ref", "--no-deref", "-m", why, name, to, *before)
         return done.returncode == 0
 
     def drop(self, name: str) -> None:
         """Remove a reference, if it is there."""
-        self._run("update-ref", "--no-deref", "-d", name)
+        self.run("update-ref", "--no-deref", "-d", name)
 
     def drop_all(self, prefix: str) -> None:
         """Remove every reference below `prefix`."""
-        for name in self._said("for-each-ref", "--format=%(refname)", prefix).split():
+        for name in self.said("for-each-ref", "--format=%(refname)", prefix).split():
             self.drop(name)
 
     def reference(self, name: str) -> str:
         """What a reference names; empty when there is none."""
-        return self._said("rev-parse", "-q", "--verify", name)
+        return self.said("rev-parse", "-q", "--verify", name)
 
     def elsewhere(self) -> set[str]:
         """The branches that other worktrees have checked out: somebody may be at work there."""
-        said = self._said("worktree", "list", "--porcelain").split("\n\n")
+        said = self.said("worktree", "list", "--porcelain").split("\n\n")
         blocks = [block.splitlines() for block in said if block.strip()]
         here = f"worktree {self.top}"
         return {line[7:] for lines in blocks if here not in lines for line in lines if line.startswith("branch ")}
@@ -336,7 +312,7 @@ class Repository:
         """
         now = self.references()
         if now.get(own, "").startswith("refs/"):
-            self._run("symbolic-ref", "-d", own)
+            self.run("symbolic-ref", "-d", own)
             self.move(own, wanted.get(own) or self.head())
         for name, commit in wanted.items():
             if name != own and now.get(name) != commit and not commit.startswith("refs/"):
@@ -346,37 +322,37 @@ class Repository:
 
     def switch(self, branch: str) -> None:
         """Let HEAD name a branch; the files stay as they are."""
-        self._ask("symbolic-ref", "-m", "raymond", "HEAD", f"refs/heads/{branch}")
+        self.ask("symbolic-ref", "-m", "raymond", "HEAD", f"refs/heads/{branch}")
 
     def is_branch_name(self, name: str) -> bool:
         """Whether a branch can be called so."""
-        return self._run("check-ref-format", "--branch", name).returncode == 0
+        return self.run("check-ref-format", "--branch", name).returncode == 0
 
     def add_worktree(self, path: str, branch: str) -> None:
         """Make a worktree of HEAD, with a new branch."""
-        self._ask("worktree", "add", "-q", "-b", branch, path, "HEAD")
+        self.ask("worktree", "add", "-q", "-b", branch, path, "HEAD")
 
     def check_out(self, branch: str) -> None:
         """Check out another branch, with its files."""
-        self._ask("switch", "-q", "--no-guess", branch)
+        self.ask("switch", "-q", "--no-guess", branch)
 
     def bring_back(self, tree: str, paths: Iterable[str]) -> None:
         """Give these paths the content they have in `tree`; those it does not have are removed."""
         wanted = list(paths)
-        has = set(self._ask("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree).split(b"\0"))
+        has = set(self.ask("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree).split(b"\0"))
         gone = [path for path in wanted if os.fsencode(path) not in has]
         for path in gone:
             self._remove(path)
         given = b"".join(os.fsencode(path) + b"\0" for path in wanted if os.fsencode(path) in has)
         self._unlock()
-        self._ask("read-tree", tree, index=True)
-        self._ask("checkout-index", "-f", "-q", "-z", "--stdin", index=True, given=given)
+        self.ask("read-tree", tree, index=True)
+        self.ask("checkout-index", "-f", "-q", "-z", "--stdin", index=True, given=given)
 
     def _unlock(self) -> None:
         """Our own index has no other user: a lock was left by a git that was killed with us."""
-        make_private(os.path.dirname(self._index))
+        make_private(os.path.dirname(self.index))
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self._index}.lock")
+            os.unlink(f"{self.index}.lock")
 
     def refresh(self) -> None:
         """Let the index of the person be as HEAD, so that `git status` tells what there is.
@@ -387,10 +363,10 @@ class Repository:
         if not head:
             return
         self._unlock()
-        self._ask("read-tree", head, index=True)
-        self._run("update-index", "-q", "--refresh", index=True)
+        self.ask("read-tree", head, index=True)
+        self.run("update-index", "-q", "--refresh", index=True)
         aside = f"{index}.raymond"
-        shutil.copyfile(self._index, aside)
+        shutil.copyfile(self.index, aside)
         try:
             os.link(aside, f"{index}.lock")
             os.rename(f"{index}.lock", index)
@@ -402,32 +378,7 @@ class Repository:
     def refresh_paths(self, paths: Iterable[str]) -> None:
         """The same for some paths: what else a person has staged stays so."""
         given = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        self._run("update-index", "--add", "--remove", "-z", "--stdin", given=given)
-
-    def hook(self, name: str, *args: str) -> tuple[int, str]:
-        """Run a hook as the project has it, on the tree that was made last: its exit code, and what it printed.
-
-        Without one, nothing happens. What it leaves in the background is not waited for.
-        """
-        argv = ["git", *_QUIET, "-C", self.top, "hook", "run", "--ignore-missing", name, "--", *args]
-        environment = {**self._environment(index=True), "GIT_EDITOR": ":"}
-        with tempfile.TemporaryFile() as printed:
-            done = subprocess.Popen(
-                argv,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                start_new_session=True,
-            )
-            try:
-                code = done.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                os.killpg(done.pid, signal.SIGKILL)
-                done.wait()
-                return 1, f"the hook {name} did not end within {PATIENCE:.0f} s"
-            printed.seek(0)
-            return code, printed.read(_MOST_PRINTED).decode("utf-8", "replace").strip() or f"exit code {code}"
+        self.run("update-index", "--add", "--remove", "-z", "--stdin", given=given)
 
     def exclude(self, patterns: Iterable[str]) -> None:
         """Keep files out of git for this checkout alone."""
@@ -460,51 +411,3 @@ class Repository:
             except OSError:
                 return
             above = os.path.dirname(above)
-
-    # Git itself
-
-    def _environment(self, *, index: bool) -> dict[str, str]:
-        kept = {key: one for key, one in os.environ.items() if not key.startswith("GIT_") or key.startswith(_KEPT)}
-        kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-        return {**kept, "GIT_INDEX_FILE": self._index} if index else kept
-
-    def _said(self, *args: str, index: bool = False) -> str:
-        done = self._run(*args, index=index)
-        return done.stdout.decode("utf-8", "surrogateescape").strip() if done.returncode == 0 else ""
-
-    def _ask(self, *args: str, index: bool = False, given: bytes = b"") -> bytes:
-        done = self._run(*args, index=index, given=given)
-        if done.returncode:
-            raise _wrong(args[0], done)
-        return done.stdout
-
-    def _run(
-        self,
-        *args: str,
-        index: bool = False,
-        given: bytes = b"",
-        more: Mapping[str, str] = {},
-        hooks: bool = False,
-        plain: bool = False,
-        within: float = PATIENCE,
-    ) -> subprocess.CompletedProcess[bytes]:
-        try:
-            return subprocess.run(
-                ["git", *(_PLAIN if plain else _QUIET), *(() if hooks else _NO_HOOKS), "-C", self.top, *args],
-                env={**self._environment(index=index), **more},
-                input=given,
-                capture_output=True,
-                timeout=within,
-                check=False,
-                start_new_session=True,  # without a terminal, nothing can ask for a password and wait for it
-            )
-        except subprocess.TimeoutExpired:
-            raise GitError(f"`git {args[0]}` took longer than {within:.0f} s") from None
-        except OSError as error:
-            raise GitError(f"git cannot be started: {(error.strerror or '').lower()}", hint="install git") from None
-
-
-def _wrong(command: str, done: subprocess.CompletedProcess[bytes]) -> GitError:
-    told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    what = told[-1] if told else f"exit code {done.returncode}"
-    return GitError(f"`git {command}` failed: {what}")

@@ -14,9 +14,9 @@ from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
+from raymond.loops.git_calls import GitError
 from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import Entry
-from raymond.loops.repository import GitError
 from raymond.loops.step import Step
 from raymond.system import files
 

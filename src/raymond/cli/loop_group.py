@@ -1,0 +1,39 @@
+"""The commands that every loop has besides its start."""
+
+import click
+
+from raymond.cli import flags, loop_verbs
+from raymond.cli.flags import ResumeFlags
+from raymond.loops import learning
+
+DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs).")
+
+
+def add_to(group: click.Group, loop: str, workflow: str) -> None:
+    """Give the group of a loop these commands; `workflow` is what `eject` copies."""
+
+    @group.command("status")
+    @DOCS
+    @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+    def status(docs: str, as_json: bool) -> int:
+        """Show what the loop is doing, what it did and what is left."""
+        return loop_verbs.status(loop, docs, as_json=as_json)
+
+    @group.command("stop")
+    @DOCS
+    def stop(docs: str) -> int:
+        """Let the loop end after the item it is at."""
+        return loop_verbs.stop(loop, docs)
+
+    @group.command("resume")
+    @flags.continuing(DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
+    def resume(given: ResumeFlags, docs: str, yes: bool) -> int:
+        """Continue the loop that was paused or cut off."""
+        return loop_verbs.resume_or_say(loop, docs, given, yes=yes)
+
+    @group.command("eject")
+    @click.argument("folder", metavar="DIR")
+    def eject(folder: str) -> int:
+        """Copy the workflow of the loop to DIR, to change it; start --workflow DIR runs it."""
+        print(learning.eject(workflow, folder))
+        return 0

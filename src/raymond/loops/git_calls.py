@@ -1,0 +1,110 @@
+"""Calls of git for a loop.
+
+Nothing here runs a hook or a monitor of the repository by the way: hooks run only where `hook` is called. Filters do
+run, because without them a file would not be committed as the project wants it.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+
+from raymond.errors import Error
+
+PATIENCE = 600.0
+"""Seconds for one command: a first look at a large repository reads all of it."""
+SIGNING = 60.0
+"""Seconds to sign a commit: a prompt that nobody answers must not hold up a night."""
+_QUIET = ("--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+_PLAIN = tuple(one for one in _QUIET if one != "--literal-pathspecs")
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+_KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH")
+_MOST_PRINTED = 1 << 20
+
+
+class GitError(Error):
+    """Git did not do what was asked of it."""
+
+
+class GitCalls:
+    """Git in the work tree at `top`; `index` is a file of our own in which trees are made."""
+
+    def __init__(self, top: str, index: str) -> None:
+        self.top = top
+        self.index = index
+
+    def _environment(self, *, index: bool) -> dict[str, str]:
+        kept = {key: one for key, one in os.environ.items() if not key.startswith("GIT_") or key.startswith(_KEPT)}
+        kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+        return {**kept, "GIT_INDEX_FILE": self.index} if index else kept
+
+    def said(self, *args: str, index: bool = False) -> str:
+        """What git printed; empty when it failed."""
+        done = self.run(*args, index=index)
+        return done.stdout.decode("utf-8", "surrogateescape").strip() if done.returncode == 0 else ""
+
+    def ask(self, *args: str, index: bool = False, given: bytes = b"") -> bytes:
+        """What git printed; GitError when it failed."""
+        done = self.run(*args, index=index, given=given)
+        if done.returncode:
+            raise wrong(args[0], done)
+        return done.stdout
+
+    def run(
+        self,
+        *args: str,
+        index: bool = False,
+        given: bytes = b"",
+        more: Mapping[str, str] = {},
+        hooks: bool = False,
+        plain: bool = False,
+        within: float = PATIENCE,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run git, whatever comes of it."""
+        try:
+            return subprocess.run(
+                ["git", *(_PLAIN if plain else _QUIET), *(() if hooks else _NO_HOOKS), "-C", self.top, *args],
+                env={**self._environment(index=index), **more},
+                input=given,
+                capture_output=True,
+                timeout=within,
+                check=False,
+                start_new_session=True,  # without a terminal, nothing can ask for a password and wait for it
+            )
+        except subprocess.TimeoutExpired:
+            raise GitError(f"`git {args[0]}` took longer than {within:.0f} s") from None
+        except OSError as error:
+            raise GitError(f"git cannot be started: {(error.strerror or '').lower()}", hint="install git") from None
+
+    def hook(self, name: str, *args: str) -> tuple[int, str]:
+        """Run a hook as the project has it, on the tree that was made last: its exit code, and what it printed.
+
+        Without one, nothing happens. What it leaves in the background is not waited for.
+        """
+        argv = ["git", *_QUIET, "-C", self.top, "hook", "run", "--ignore-missing", name, "--", *args]
+        environment = {**self._environment(index=True), "GIT_EDITOR": ":"}
+        with tempfile.TemporaryFile() as printed:
+            done = subprocess.Popen(
+                argv,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                start_new_session=True,
+            )
+            try:
+                code = done.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                os.killpg(done.pid, signal.SIGKILL)
+                done.wait()
+                return 1, f"the hook {name} did not end within {PATIENCE:.0f} s"
+            printed.seek(0)
+            return code, printed.read(_MOST_PRINTED).decode("utf-8", "replace").strip() or f"exit code {code}"
+
+
+def wrong(command: str, done: subprocess.CompletedProcess[bytes]) -> GitError:
+    """The error for a command of git that failed."""
+    told = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    what = told[-1] if told else f"exit code {done.returncode}"
+    return GitError(f"`git {command}` failed: {what}")
