@@ -26,17 +26,27 @@ _WORDS = {
     "cli/cost.py": ("many",),
     "cli/delivery.py": ("agent",),  # quoted by the caller
     "cli/demo.py": ("folder",),  # quoted before
+    "cli/loop_accepting.py": ("verb", "entry.number"),
+    "cli/loop_verbs.py": ("loop",),  # the name of a command
     "cli/resume_usage.py": ("many",),
     "cli/texts.py": ("key",),  # checked before
     "cli/trust.py": ("other",),
     "control/clean.py": ("force",),
+    "control/gate.py": ("found",),  # the name of a state, in quotes
     "control/left_requests.py": ("request.kind", "request.on_ask"),  # in a sentence
     "control/naming.py": ("given", "latest", "ended"),  # ids
     "control/questions.py": ("_there(asked.project, id)", "_there(found.project, found.id)"),  # quoted there
     "control/steer.py": ("flag", "given"),
+    "faces/message.py": ("run.start.loop",),
     "faces/next_commands.py": ("agent",),
     "faces/overview.py": ("or_else", "name"),  # quoted before
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
+    "loops/accepting.py": ("loop.loop",),
+    "loops/formats/records.py": ("name",),  # in a comment of a document
+    "loops/opening.py": ("docs",),  # told, not to be pasted
+    "loops/selection.py": ("pattern",),
+    "loops/starting.py": ("loop",),
+    "loops/summary.py": ("one.number", "loop.loop", "more.get(limit, '')"),
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted
     "system/files.py": ("run",),

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from raymond import pasted
 from raymond.errors import UsageError
 from raymond.loops import documents
 from raymond.loops.documents import LEARNINGS, LOGS, Documents
@@ -55,4 +56,4 @@ def eject(workflow: str, folder: str) -> str:
     if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
         raise UsageError(f"{folder} is in the way", hint="name a folder that does not exist")
     shutil.copytree(workflow, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    return f"copied to {folder}: change it, then start with --workflow {folder}"
+    return f"copied to {folder}: change it, then start with {pasted.flag('--workflow', folder, 'DIR')}"
