@@ -16,7 +16,8 @@ doctor --json; list; list --all; list --json; list --all --json; status; status 
 status done; status done --json; logs asks; logs done --json; logs done --step 1; logs done --agent main;
 logs done --debug-dir OUT; cost done; cost --all; cost --here; clean --all --dry-run; cost --all --by day --json; wait done; wait killed --json;
 attach done; attach killed; inbox; inbox --here --json; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run;
-run FLOW --dry-run --run-gates; gate FLOW; gate FLOW START; gate FLOW TURN; gate NOPE START; review; review asks; review done --json
+run FLOW --dry-run --run-gates; gate FLOW; gate FLOW START; gate FLOW TURN; gate NOPE START; review; review asks; review done --json;
+continuous-session status; continuous-session status --json; ralph status; ralph NOPE.md; continuous-session start --dry-run; ralph FLOW/START.sh --dry-run
 """
 CHANGING = """
 answer asks yes; answer asks main yes --question 1 --no-resume; answer asks @FILE --no-resume; answer asks; stop asks; stop asks --now; stop killed --now;
@@ -27,7 +28,8 @@ resume asks --agent main --goto END --input @FILE; resume asks --agent main --re
 run FLOW --id new --input @FILE --var a=b --json; run FLOW -d --notify true; start FLOW --cd . --root . --quiet;
 run FLOW/START.sh --replies REPLIES --set TURN.md.retries=1; run FLOW --model x --effort x --allow-tool x; FLOW;
 doctor --repair asks; doctor --probe --backend scripted; clean; clean --keep 0s; clean done failed; clean asks;
-trust --yes; trust --forget; adopt --all --yes; adopt x; accept; accept asks; accept asks main --no-resume; reject asks main no; reject done
+trust --yes; trust --forget; adopt --all --yes; adopt x; accept; accept asks; accept asks main --no-resume; reject asks main no; reject done;
+continuous-session stop; continuous-session resume --yes; continuous-session learn x; ralph stop; ralph resume --yes; continuous-session start --yes
 """
 
 

@@ -89,6 +89,7 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
             'allow_tools       = ["Read","Bash(make)"]  # RAYMOND_ALLOW_TOOLS\n'
             f'notify            = ["tell me"]  # {user}\n'
             'durability        = "normal"  # default\n'
+            'transcripts       = "full"  # default\n'
             'twin_max          = "2GB"  # default\n'
             f'keep              = "7d"  # {user}\n'
             f'backends          = {{"mine":{{"command":["my-agent"]}}}}  # {user}\n'

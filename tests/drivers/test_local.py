@@ -451,8 +451,15 @@ def test_scripts_and_turns_have_places_of_their_own(room: Room) -> None:
 def request(room: Room, request: Request) -> None:
     """Ask the process that drives the run."""
     socket = room.project.run("r").socket
-    until(lambda: os.path.exists(socket), "the socket of the driver")
-    door.ask(socket, request, 60)
+
+    def is_asked() -> bool:
+        try:
+            door.ask(socket, request, 60)
+        except (FileNotFoundError, ConnectionRefusedError):  # it is there a moment before it is listened to
+            return False
+        return True
+
+    until(is_asked, "the socket of the driver")
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """One process drives a run, whatever happens to the files around its journal; without its journal nobody does."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -89,7 +90,12 @@ def replaced(path: Path) -> None:
 
 
 def folder_removed(path: Path) -> None:
-    clear_away(path.parent)
+    def is_gone() -> bool:
+        with contextlib.suppress(OSError):  # whoever drives the run may write into it meanwhile
+            clear_away(path.parent)
+        return not path.parent.exists()
+
+    until(is_gone, "the end of the folder")
 
 
 def folder_moved(path: Path) -> None:
