@@ -65,6 +65,7 @@ class Keeper:
         work = repository.commit(repository.tree(), [head], "raymond: before the item\n", date)
         repository.move(reference, work)
         copies, modes = _copies(repository.top)
+        folder = repository.hooks_folder()
         found = Baseline(
             head=head,
             branch=repository.branch(),
@@ -75,8 +76,8 @@ class Keeper:
             references=repository.references(),
             remotes=repository.remotes(),
             ignored=repository.ignored()[:_MOST_IGNORED],
-            hooks=hooks_of(repository),
-            hooks_folder=repository.hooks_folder(),
+            hooks=hooks_in(folder),
+            hooks_folder=folder,
             signs=repository.signs,
         )
         return found, self.save(found)
@@ -137,9 +138,8 @@ def keeper_of(step: Step, slot: str) -> Keeper:
     return Keeper(step.file(f"baseline-{slot}"), step.repository, private)
 
 
-def hooks_of(repository: Repository) -> str:
-    """A digest of all hooks that git would run, with their rights, and of where they are."""
-    folder = repository.hooks_folder()
+def hooks_in(folder: str) -> str:
+    """A digest of all hooks in a folder, with their rights, and of where they are."""
     found = hashlib.sha256(os.fsencode(folder))
     for name in sorted(_listed(folder)):
         path = os.path.join(folder, name)

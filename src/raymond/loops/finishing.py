@@ -5,7 +5,6 @@ from time import time
 from typing import Any
 
 from raymond.loops import commit_message, documents, markers
-from raymond.loops.baseline import hooks_of
 from raymond.loops.formats import session_log
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
@@ -48,17 +47,17 @@ def run_hooks(work: Work, found: Inspection) -> Hooks:
     repository = work.step.repository
     if not _are_the_same(work, found):
         return Hooks()
-    before = repository.tree()
     code, printed = repository.hook("pre-commit")
     if code:
         return Hooks(rejection=_kept(work, printed))
-    found.tree = repository.tree()
-    return Hooks(changed=found.tree != before)
+    if not printed:
+        return Hooks()  # there is none
+    return Hooks(changed=repository.tree() != found.tree)
 
 
 def _are_the_same(work: Work, found: Inspection) -> bool:
     """Whether the hooks are those that the loop began with: others are not run, and that is named."""
-    if hooks_of(work.step.repository) == work.hooks:
+    if found.hooks == work.hooks:
         return True
     note = "changed which hooks the project has; they were not run"
     found.notes += [] if note in found.notes else [note]

@@ -77,11 +77,18 @@ class GitCalls:
         except OSError as error:
             raise GitError(f"git cannot be started: {(error.strerror or '').lower()}", hint="install git") from None
 
+    def hooks_folder(self) -> str:
+        """Where git would look for hooks."""
+        said = self.run("rev-parse", "--git-path", "hooks", hooks=True)
+        return os.path.join(self.top, os.fsdecode(said.stdout.strip()))
+
     def hook(self, name: str, *args: str) -> tuple[int, str]:
         """Run a hook as the project has it, on the tree that was made last: its exit code, and what it printed.
 
         Without one, nothing happens. What it leaves in the background is not waited for.
         """
+        if not os.path.lexists(os.path.join(self.hooks_folder(), name)):
+            return 0, ""
         argv = ["git", *_QUIET, "-C", self.top, "hook", "run", "--ignore-missing", name, "--", *args]
         environment = {**self._environment(index=True), "GIT_EDITOR": ":"}
         with tempfile.TemporaryFile() as printed:

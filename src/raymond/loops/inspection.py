@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from raymond.loops import documents, doubts
-from raymond.loops.baseline import Baseline, Keeper, hooks_of
+from raymond.loops.baseline import Baseline, Keeper, hooks_in
 from raymond.loops.documents import LOGS, PROGRESS, Documents
 from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.formats.item import Item
@@ -46,6 +46,8 @@ class Inspection:
     commits: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     """Files that git ignored before: they are not the agent's to commit, nor ours to remove."""
+    hooks: str = ""
+    """Digest of the hooks of the project as they are now."""
     is_checked: bool = False
     """Whether the files are those that the check was green with."""
 
@@ -103,7 +105,7 @@ class Inspector:
         _add(found.notes, (f"left a repository of its own in {path}" for path in self._repository.nested()))
         self._keep(found)
         self._put_back(before, own, theirs, found)
-        found.tree = self._repository.tree()
+        found.tree = self._repository.tree() if own else found.left
         return found
 
     def _seen(self, before: Baseline, found: Inspection) -> list[Change]:
@@ -134,8 +136,9 @@ class Inspector:
         return rules
 
     def _look_at_hooks(self, before: Baseline, found: Inspection) -> None:
-        is_there = self._repository.hooks_folder() == before.hooks_folder and not found.tampered
-        if is_there and hooks_of(self._repository) != before.hooks:
+        folder = self._repository.hooks_folder()
+        found.hooks = hooks_in(folder)
+        if folder == before.hooks_folder and found.hooks != before.hooks and not found.tampered:
             where = os.path.relpath(before.hooks_folder, self._own.top)
             _add(found.review, [f"changed the hooks of the project in {where}"])
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from raymond.loops.git_calls import PATIENCE, SIGNING, GitCalls, GitError, wrong
-from raymond.system import git
+from raymond.system import files, git
 from raymond.system.files import make_private
 
 _OPEN = {
@@ -20,6 +20,8 @@ _OPEN = {
     "BISECT_LOG": "a bisection",
 }
 _DEFAULTS = ("main", "master", "trunk")
+_SHORT = 4_096
+"""Bytes of a file with one line."""
 _LINK, _MODULE = "120000", "160000"
 
 
@@ -54,10 +56,17 @@ class Repository(GitCalls):
 
     def head(self) -> str:
         """The commit of HEAD; empty before the first one."""
-        return self.said("rev-parse", "-q", "--verify", "HEAD^{commit}")
+        return git.head(self.top)
 
     def branch(self) -> str:
         """The branch that is checked out; empty when HEAD is detached."""
+        try:
+            said = files.contents(os.path.join(git.directories(self.top)[0], "HEAD"), _SHORT).decode("utf-8", "replace")
+        except OSError:
+            said = ""
+        name = said.strip().removeprefix("ref: refs/heads/")
+        if name != said.strip() and name != ".invalid":  # as it says where references are kept in another way
+            return name
         return self.said("symbolic-ref", "-q", "--short", "HEAD")
 
     def is_default(self, branch: str) -> bool:
@@ -117,11 +126,6 @@ class Repository(GitCalls):
         done = self.run("check-ignore", "-v", "-z", "--no-index", "--stdin", given=given, plain=True)
         said = done.stdout.split(b"\0")
         return (os.fsdecode(said[0]), os.fsdecode(said[2])) if len(said) > 3 else ("", "")
-
-    def hooks_folder(self) -> str:
-        """Where git would look for hooks."""
-        said = self.run("rev-parse", "--git-path", "hooks", hooks=True)
-        return os.path.join(self.top, os.fsdecode(said.stdout.strip()))
 
     def descends(self, commit: str, base: str) -> bool:
         """Whether `base` is in the history of `commit`."""

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NoReturn
 
 from raymond.loops import settings
@@ -45,7 +46,7 @@ class Step:
         """A variable of the fork, or of the run."""
         return self._values.get(name) or os.environ.get(f"RAYMOND_VAR_{name}", "")
 
-    @property
+    @cached_property
     def folder(self) -> RunFolder:
         """Of the run, where no agent may write."""
         return projects.at(self.cwd).run(self.id)
@@ -61,7 +62,7 @@ class Step:
         """Whether the directory is in a repository."""
         return bool(git.top(self.cwd))
 
-    @property
+    @cached_property
     def repository(self) -> Repository:
         """The repository of the directory."""
         return Repository(self.top, self.file("index"))
