@@ -37,7 +37,7 @@ def command() -> None:
 @command.command("start")
 @flags.looping(_OWN, loop_flags.WITHOUT)
 def start(given: StartFlags, **own: Any) -> int:
-    """Start the loop, or take up the one that was cut off here."""
+    """Start the loop, or resume the one that was cut off here."""
     given, options, _ = runs_of.choose(given)
     foreground.check(given.show, dry=given.dry_run)
     id = starting.new_id(SESSION, given.id_)

@@ -269,7 +269,7 @@ def continuing(*own: Any) -> Callable[..., Any]:
 
 
 def as_resumption(given: StartFlags) -> ResumeFlags:
-    """What of the flags of a start counts when a loop that was cut off is taken up instead."""
+    """The flags of a start that also count when a loop that was cut off is resumed instead."""
     return ResumeFlags(limits=given.limits, show=given.show)
 
 

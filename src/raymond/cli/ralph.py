@@ -52,7 +52,7 @@ def command() -> None:
 @command.command("start")
 @flags.looping(_OWN, loop_flags.WITHOUT)
 def start(given: StartFlags, prompt: str, **own: Any) -> int:
-    """Start the loop over PROMPT, or take up the one that was cut off here."""
+    """Start the loop over PROMPT, or resume the one that was cut off here."""
     given, options, _ = runs_of.choose(given)
     foreground.check(given.show, dry=given.dry_run)
     settings = _settings(prompt, own)

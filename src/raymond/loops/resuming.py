@@ -1,4 +1,4 @@
-"""Take up a loop that was cut off: what its last agent left in the tree is saved first."""
+"""Resume a loop that was cut off: what its last agent left in the tree is saved first."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Start a loop over sessions, take up one that was cut off, or look at it."""
+"""Start a loop, resume one that was cut off, or look at it."""
 
 import fcntl
 import os
@@ -181,7 +181,7 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> L
     needed = "BEFORE.py" if loop == RALPH else "FAILED.py"
     if needed not in loaded.workflow.states:
         raise UsageError(
-            f"{workflow} is no workflow of {loop}: it has no {needed}", hint=f"raymond {loop} eject DIR makes one"
+            f"{workflow} is not a workflow of {loop}: it has no {needed}", hint=f"raymond {loop} eject DIR makes one"
         )
     starts.prepare(loaded, choices)
     return loaded
@@ -219,7 +219,7 @@ def go_on(loop: LoopRun) -> None:
 
 
 def give_up(project: Project, found: Found) -> None:
-    """End the run of a loop that is not to be taken up: `resume --all` must not."""
+    """End the run of a loop that nobody wants to resume, so that `resume --all` does not either."""
     if found.loop and not found.loop.run.is_over:
         steer.cancel(project, found.loop.id)
 
