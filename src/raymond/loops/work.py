@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from time import time
+from typing import Any
 
 from raymond.loops import commit_message, documents, doubts
 from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of
@@ -192,7 +193,7 @@ class Work:
             return {}
         return found
 
-    def entry(self, verdict: str, found: Inspection, **more: object) -> Entry:
+    def entry(self, verdict: str, found: Inspection, **more: Any) -> Entry:
         """How it ended, for the ledger."""
         entry = Entry(
             number=self.number,
@@ -207,7 +208,7 @@ class Work:
             agent=self.step.agent,
             base=self.baseline.head if self._digest else "",
         )
-        return replace(entry, **more)  # type: ignore[arg-type]
+        return replace(entry, **more)
 
     def excerpt(self, text: str) -> str:
         """The end of an output, short enough to be told."""
