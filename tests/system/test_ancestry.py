@@ -144,3 +144,22 @@ def test_a_lack_of_descriptors_is_not_taken_for_an_answer() -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         os.close(held[0])
+
+
+def test_what_a_process_was_started_with_is_seen_while_it_starts_another_program() -> None:
+    again = 'import os, sys\nos.execv(sys.executable, [sys.executable, "-SIc", sys.argv[1], sys.argv[1]])'
+    child = subprocess.Popen([sys.executable, "-SIc", again, again], env={"MARK": "mine"})
+    try:
+        until(lambda: ancestry.variable(child.pid, "MARK"), "its start")
+        looks = [ancestry.variable(child.pid, "MARK") for _ in range(5000)]
+    finally:
+        child.kill()
+        child.wait()
+    assert set(looks) == {"mine"}
+
+
+def test_a_process_with_no_environment_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={}) as child:
+        until(lambda: ancestry.command(child.pid) == "cat", "the program")
+        monkeypatch.setattr(ancestry.time, "sleep", lambda _: pytest.fail("it was waited for"))
+        assert ancestry.environment(child.pid) == b""

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import time
 
 from msgspec import Struct
 
@@ -15,6 +16,10 @@ _DEEPEST = 256
 _ONE_THREAD = 3
 """The links to the folder of the threads of a process that has only one."""
 _PIECE = 1 << 16
+_EXEC = 1.0
+"""Seconds that we wait for a process that is just starting another program."""
+_ENVIRONMENT_END = 48
+"""Where, after the name, the address stands at which the environment ends; 0 until there is one."""
 _WALKS = 20
 """How often a line is walked while processes in it come and go."""
 
@@ -129,10 +134,11 @@ def variable(pid: int, name: str) -> str:
 def environment(pid: int) -> bytes:
     """The environment that a process was started with; nothing if it has ended. OSError: it may not be seen."""
     try:
-        if found := whole(f"/proc/{pid}/environ"):
-            return found
+        found = whole(f"/proc/{pid}/environ") or _environment_soon(pid)
     except ProcessLookupError:
-        pass
+        found = b""
+    if found:
+        return found
     folder = f"/proc/{pid}/task"
     if os.stat(folder).st_nlink == _ONE_THREAD:
         return b""
@@ -142,6 +148,26 @@ def environment(pid: int) -> bytes:
             if found := whole(f"{folder}/{thread}/environ"):
                 return found
     return b""
+
+
+def _environment_soon(pid: int) -> bytes:
+    """The environment of a process that may be in the middle of an exec."""
+    until = time.monotonic() + _EXEC
+    while _starts_another(pid) and time.monotonic() < until:
+        time.sleep(0.0005)
+    return whole(f"/proc/{pid}/environ")
+
+
+def _starts_another(pid: int) -> bool:
+    """Whether a process is in the middle of an exec: for a moment it has a program and no environment."""
+    try:
+        fields = whole(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        if fields[0] in b"ZX" or fields[_ENVIRONMENT_END] != b"0":
+            return False
+        # A thread of the kernel never has one.
+        return bool(os.readlink(f"/proc/{pid}/exe"))
+    except (OSError, IndexError):
+        return False
 
 
 def whole(path: str) -> bytes:
