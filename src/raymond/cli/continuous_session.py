@@ -1,10 +1,10 @@
 """`raymond continuous-session`: work through the next steps of a project, each in a fresh session."""
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_verbs
 from raymond.cli import run as runs_of

@@ -1,10 +1,10 @@
 """`raymond ralph`: send the same prompt file to a fresh agent again and again, until it is done."""
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_verbs
 from raymond.cli import run as runs_of

@@ -1,8 +1,9 @@
 """Items that a loop has set aside: look at one, and let it count or send it back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import time
+
+from msgspec import Struct
 
 from raymond.control import gate
 from raymond.errors import UsageError
@@ -20,8 +21,7 @@ _DECIDED = "decided"
 """The file in the folder of the loop with the items that a person has decided about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of an item that a person has accepted."""
 
     commit: str = ""

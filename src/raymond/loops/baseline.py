@@ -4,7 +4,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 from msgspec import Struct
@@ -49,8 +48,7 @@ class Baseline(Struct, frozen=True, kw_only=True):
     signs: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Keeper:
+class Keeper(Struct, frozen=True):
     """Keeps a baseline in the folder of the run."""
 
     path: str

@@ -1,9 +1,10 @@
 """Make the commit that was planned for an item, once."""
 
 import contextlib
-from dataclasses import replace
 from time import time
 from typing import Any
+
+from msgspec.structs import replace
 
 from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import FAILED, Entry, entry_of

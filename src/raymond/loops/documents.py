@@ -2,7 +2,8 @@
 
 import errno
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from raymond.errors import Error
 from raymond.loops.formats import session_log
@@ -18,8 +19,7 @@ _LARGEST = 16 << 20
 """Bytes of a document that are read: more than a person ever wrote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
+class Documents(Struct, frozen=True):
     """The files of a loop."""
 
     cwd: str

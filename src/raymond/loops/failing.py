@@ -1,7 +1,8 @@
 """What follows when an item does not count: another attempt, or its end, with nothing lost."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from raymond.loops import documents, markers
 from raymond.loops.formats import foreign_text, queue
@@ -97,8 +98,7 @@ def _made(work: Work) -> str:
     return f"- {check}{_fix_title(work.title)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a visit did not count."""
 
     verdict: str

@@ -1,8 +1,10 @@
 """What follows when an item counts: hooks, records, and a commit that cannot happen twice."""
 
-from dataclasses import asdict, dataclass
 from time import time
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from raymond.loops import commit_message, documents, markers
 from raymond.loops.formats import session_log
@@ -17,8 +19,7 @@ _PRINTED = 4000
 """Characters of what a hook printed that an agent is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(Struct, frozen=True):
     """How the hooks of the project ended."""
 
     rejection: str | None = None

@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from raymond.loops import documents, doubts
 from raymond.loops.baseline import Baseline, Keeper, hooks_in
@@ -24,16 +25,15 @@ _MOST_IGNORED = 200
 """New ignored files whose rules are looked up."""
 
 
-@dataclass(slots=True)
-class Inspection:
+class Inspection(Struct):
     """What was found."""
 
-    tampered: list[str] = field(default_factory=list)
-    review: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    proposed: list[str] = field(default_factory=list)
+    tampered: list[str] = []
+    review: list[str] = []
+    notes: list[str] = []
+    proposed: list[str] = []
     """Raw items that the agent wants to be done."""
-    told: dict[str, str] = field(default_factory=dict)
+    told: dict[str, str] = {}
     """Sections of a session log that the agent wrote itself."""
     head: str = ""
     """The commit that the agent left HEAD at."""
@@ -41,10 +41,10 @@ class Inspection:
     """All files as the agent left them, with the documents of the loop as they were."""
     left: str = ""
     """The same, with the documents as the agent left them too."""
-    changed: list[str] = field(default_factory=list)
+    changed: list[str] = []
     """The paths of its work."""
-    commits: list[str] = field(default_factory=list)
-    hidden: list[str] = field(default_factory=list)
+    commits: list[str] = []
+    hidden: list[str] = []
     """Files that git ignored before: they are not the agent's to commit, nor ours to remove."""
     hooks: str = ""
     """Digest of the hooks of the project as they are now."""

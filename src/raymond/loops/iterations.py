@@ -5,9 +5,10 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import asdict
 from time import time
 from typing import Any
+
+from msgspec.structs import asdict
 
 from raymond.faces.words import many
 from raymond.loops import documents, finishing, markers, state, turnover

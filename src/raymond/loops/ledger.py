@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED = "passed", "no change", "own check", "not verified"
 FAILED, TIMED_OUT, GAVE_UP, REVIEW, TAMPERED = "failed", "timed out", "gave up", "review", "tampered"
@@ -19,8 +21,7 @@ _CODES = {"exhausted": 4, "impossible": 1}
 """The exit codes of endings for which it does not matter what became of the items."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """An item that was worked on."""
 
     number: int
@@ -67,17 +68,16 @@ class Entry:
         return "passed" if self.is_done else "failed"
 
 
-@dataclass(slots=True, kw_only=True)
-class Ledger:
+class Ledger(Struct, kw_only=True):
     """What a loop has done so far."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = []
     sessions: int = 0
     """How many have begun, retries of an item not counted."""
     ended: str = ""
     """Why it ended, in a word: complete, limit, stopped, repeated; empty while it goes on."""
     why: str = ""
-    open: dict[str, str] = field(default_factory=dict)
+    open: dict[str, str] = {}
     """The item that an agent is at: the variables of its fork."""
     asked: int = 0
     """How many entries there were when a person was last asked whether to go on."""
@@ -93,9 +93,9 @@ class Ledger:
     """Of the plain loop: the prompt of the last iteration."""
     closing: str = ""
     """What an agent wrote about the whole loop, when it had ended."""
-    left: list[str] = field(default_factory=list)
+    left: list[str] = []
     """The titles that remain in the queue, when it ended."""
-    passed: list[tuple[str, str]] = field(default_factory=list)
+    passed: list[tuple[str, str]] = []
     """Titles of items that were blocked, passed over or only proposed, and why."""
 
     def write(self) -> str:
@@ -170,7 +170,8 @@ _BARE = (
     "left",
     "passed",
 )
-_EMPTY: dict[str, Any] = {one.name: one.default for one in fields(Entry)}
+_NEEDED = ("number", "key", "title", "verdict")
+_EMPTY: dict[str, Any] = asdict(Entry(number=0, key="", title="", verdict="")) | dict.fromkeys(_NEEDED)
 
 
 def entry_of(given: dict[str, Any]) -> Entry:

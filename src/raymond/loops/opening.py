@@ -4,8 +4,10 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.errors import UsageError
 from raymond.loops import documents
@@ -26,8 +28,7 @@ _SHELL = frozenset("! . : [ [[ cd command eval exec exit export for if set sourc
 _EXAMPLE = "write one with `## Next Steps` and items such as `1. [VERIFY: make test] Add a login page`: docs/loops.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a loop works."""
 
     documents: Documents
@@ -121,8 +122,7 @@ def recover_log(place: Place) -> str:
     return named
 
 
-@dataclass(frozen=True, slots=True)
-class Agenda:
+class Agenda(Struct, frozen=True):
     """What a loop would work through."""
 
     source: str

@@ -5,7 +5,8 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from raymond.loops.git_calls import PATIENCE, SIGNING, GitCalls, GitError, wrong
 from raymond.system import files, git
@@ -25,8 +26,7 @@ _SHORT = 4_096
 _LINK, _MODULE = "120000", "160000"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A file that two trees do not have alike."""
 
     path: str

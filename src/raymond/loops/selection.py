@@ -1,9 +1,10 @@
 """Selection: which item of a queue is next, and why others are not."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from raymond.loops.formats import queue
 from raymond.loops.formats.item import Item
@@ -14,16 +15,14 @@ if TYPE_CHECKING:
     from raymond.language.shell_line import Pipeline
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """An item that is not taken."""
 
     item: Item
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """What a queue comes to."""
 
     ready: list[Item]

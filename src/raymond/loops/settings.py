@@ -1,8 +1,10 @@
 """Settings of a loop: what a person says at its start, kept with the run as one of its variables."""
 
 import json
-from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 VARIABLE = "loop"
 """The variable of the run that holds them."""
@@ -14,8 +16,7 @@ COMMIT = ("green", "always", "never")
 ON_DIRTY = ("ask", "commit", "discard", "continue")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """What every iteration of a loop needs to know."""
 
     loop: str = SESSION
@@ -67,4 +68,4 @@ def read(text: str) -> Settings:
     return Settings(**given)
 
 
-_DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Settings)}
+_DEFAULTS: dict[str, Any] = asdict(Settings())

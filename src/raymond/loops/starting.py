@@ -3,10 +3,12 @@
 import fcntl
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import time
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.control import gate_tools, runs, steer
 from raymond.control import start as starts
@@ -41,8 +43,7 @@ DENIED = (
 """What agents of a loop may not do, where their program can be told so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A loop that a state file tells of."""
 
     status: str

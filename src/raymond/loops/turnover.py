@@ -2,9 +2,10 @@
 
 import json
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import time
+
+from msgspec import Struct
 
 from raymond.loops import documents, state
 from raymond.loops.baseline import Baseline, keeper_of
@@ -29,8 +30,7 @@ _LEARNED = 20_000
 """Characters of learnings that an agent is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(Struct, frozen=True):
     """The queue as it is now."""
 
     log: str

@@ -4,11 +4,12 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from time import time
 from typing import Any
+
+from msgspec.structs import replace
 
 from raymond.loops import commit_message, documents, doubts
 from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of

@@ -1,6 +1,5 @@
 """The control plane: what decides how git and Raymond see the work, and which no task has a reason to change."""
 
-import difflib
 import hashlib
 import os
 import re
@@ -27,9 +26,8 @@ _MORE = (
     r"|submodule\..*\.update|remote\..*\.(?:uploadpack|receivepack|vcs)|diff\.ignoresubmodules"
     r"|lfs\.(?:customtransfer|extension)\..*|lfs\.standalonetransferagent"
 )
-_KNOWN = re.compile(_FIRST, re.IGNORECASE | re.DOTALL)
-_DECISIVE = re.compile(f"{_FIRST}|{_MORE}", re.IGNORECASE | re.DOTALL)
-"""Settings that run something, or hide a change. A name, a remote or a branch is nobody's business."""
+_DECISIVE = re.compile(f"{_FIRST}|{_MORE}", re.DOTALL)
+"""Settings that run something, or hide a change, in small letters. A name or a remote is nobody's business."""
 _SETTING = "the git setting "
 _VERSION = 2
 """Of what is looked at: 2 knows more settings."""
@@ -73,6 +71,8 @@ class Difference(Struct, frozen=True):
         before, now = ("nothing" if text is None else text.rstrip("\n") for text in (self.before, self.now))
         if "\n" not in before and "\n" not in now:
             return f"{self.words}\n  before: {before}\n  now:    {now}"
+        import difflib  # only what is shown to a person needs it
+
         old, new = ((text or "").splitlines() for text in (self.before, self.now))
         # A whole file is short, and a person has to know what else is in it.
         lines = difflib.unified_diff(old, new, "before", "now", n=len(old) + len(new), lineterm="")
@@ -116,7 +116,9 @@ def _is_known(old: Control, new: Control, what: str) -> bool:
     if old.version >= _VERSION or not what.startswith(_SETTING):
         return True
     key = what.removeprefix(_SETTING)
-    return _KNOWN.fullmatch(key) is not None and not tool_settings.is_husky(key, [new.texts.get(what, "")])
+    if not re.fullmatch(_FIRST, key.lower(), re.DOTALL):
+        return False
+    return not tool_settings.is_husky(key, [new.texts.get(what, "")])
 
 
 def rewritten(private: PrivateGit, old: str, new: str) -> list[Difference]:
@@ -172,7 +174,7 @@ def _settings(private: PrivateGit, folder: str, common: str) -> dict[str, list[s
     found: dict[str, list[str]] = {}
     for path in (os.path.join(common, "config"), os.path.join(folder, "config.worktree")):
         for key, value in private.settings(path) if os.path.isfile(path) else ():
-            if _DECISIVE.fullmatch(key):
+            if _DECISIVE.fullmatch(key.lower()):
                 found.setdefault(key, []).append(value)
     return found
 

@@ -1,14 +1,14 @@
 """One item of a queue, as a value."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 Kind: TypeAlias = Literal["command", "none", "blocked", "task-loop"]
 OnFail: TypeAlias = Literal["retry", "create-fix-task", "skip", "pause"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Struct, frozen=True):
     """How an item is checked."""
 
     kind: Kind = "none"
@@ -17,8 +17,7 @@ class Verification:
     """Why it is blocked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """What the indented lines under an item set."""
 
     timeout: float | None = None
@@ -30,8 +29,7 @@ class Metadata:
     unseal: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """Something to be done, and where it is written: `raw` is `text[start:end]`."""
 
     title: str
@@ -49,8 +47,7 @@ class Item:
     """An agent added it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """Something in a queue that may not mean what its author thinks."""
 
     message: str

@@ -1,7 +1,8 @@
 """The first line of an item: its tags, and its title."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from raymond.loops.formats.item import Verification
 
@@ -23,8 +24,7 @@ _QUOTED = re.compile(r"(?:\*\*)?\s*verify\s*:\s*(`+)", re.IGNORECASE)
 _TAG = re.compile(rf"\[[\s*_]*(?:{'|'.join(KNOWN)})[\s*_]*[:\]]", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class Head:
+class Head(Struct):
     """What the first line of an item says."""
 
     title: str = ""

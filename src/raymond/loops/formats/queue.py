@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from raymond.loops.formats import item_head, item_metadata, sections
 from raymond.loops.formats.item import Doubt, Item
@@ -17,8 +18,7 @@ _BULLET = re.compile(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)", re.MULTILI
 _TAB = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(Struct, frozen=True):
     """The items of a text in their order, and what is odd about them."""
 
     items: tuple[Item, ...]

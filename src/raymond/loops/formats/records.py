@@ -1,7 +1,8 @@
 """Records for people, docs/progress.md and docs/failures.md: entries that are added once each."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from raymond.loops.formats import foreign_text, sections
 
@@ -13,8 +14,7 @@ _SHOWN = 40
 """Lines of output that an entry has at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """A session that ended."""
 
     when: datetime
@@ -30,8 +30,7 @@ class Progress:
     """The session log, as a path from the record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """An attempt whose verification failed."""
 
     iteration: int

@@ -6,7 +6,8 @@ line ends at "\\n"; a "\\r" before it belongs to the ending, and one anywhere el
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # Only lines that can begin a heading, or open or close a fence, are looked at: a long text costs one pass of `re`.
 _MARKER = re.compile(r"^(?:\A\ufeff)?( {0,3})(#{1,6}(?=[ \t]|\r*(?:\n|\Z))|`{3,}|~{3,})([^\n]*)", re.MULTILINE)
@@ -15,8 +16,7 @@ BYTE_ORDER_MARK = "\ufeff"
 _EMPTY = ("", BYTE_ORDER_MARK)
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A line such as `## Title`."""
 
     title: str
@@ -28,8 +28,7 @@ class Heading:
     """Where the next line begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """A block of code with the lines that open and close it."""
 
     start: int
@@ -38,8 +37,7 @@ class Fence:
     """The line that would close it; empty when it is closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A heading and what is under it, up to the next heading of the same or a higher level."""
 
     title: str
@@ -50,8 +48,7 @@ class Section:
     end: int
 
 
-@dataclass(slots=True)
-class Line:
+class Line(Struct):
     """One line; `text[start:stop]` holds its ending too. Not frozen: that would cost more than finding it."""
 
     start: int

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct
 
 from raymond.loops.formats import foreign_text, queue, sections
 
@@ -29,12 +30,11 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLog:
+class SessionLog(Struct, frozen=True):
     """What a session log says."""
 
     title: str
-    told: Mapping[str, str] = field(default_factory=dict)
+    told: Mapping[str, str] = {}
     """The text of each section, by its heading; what is not in `HEADINGS` is not written."""
     next_steps: tuple[str, ...] = ()
     """The raw items of the queue that remains."""

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Literal, NoReturn, TypeAlias
+
+from msgspec import Struct, to_builtins
 
 Status: TypeAlias = Literal["running", "paused", "stopping", "complete", "failed"]
 Outcome: TypeAlias = Literal["passed", "failed", "skipped"]
@@ -25,8 +26,7 @@ class Broken(Exception):
 # The fields have the names that the file gives them.
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedItem:
+class CompletedItem(Struct, frozen=True):
     """An item that is done."""
 
     title: str
@@ -38,8 +38,7 @@ class CompletedItem:
     """What was found in more detail: `own check`, `review`, `tampered`, `timed out`, `blocked`."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedItem:
+class FailedItem(Struct, frozen=True):
     """An item that was given up."""
 
     title: str
@@ -48,8 +47,7 @@ class FailedItem:
     verdict: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionState:
+class SessionState(Struct, frozen=True):
     """The state of a loop over the next steps of sessions."""
 
     status: Status
@@ -63,8 +61,7 @@ class SessionState:
     queueSnapshot: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RalphState:
+class RalphState(Struct, frozen=True):
     """The state of the plain loop."""
 
     status: Status
@@ -76,7 +73,8 @@ class RalphState:
 
 def known(state: SessionState | RalphState) -> dict[str, Any]:
     """The fields of a state, for `write`."""
-    return asdict(state)
+    found: dict[str, Any] = to_builtins(state)
+    return found
 
 
 def read(text: str | bytes) -> dict[str, Any]:
