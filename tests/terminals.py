@@ -3,9 +3,11 @@
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,15 @@ class Pane:
             self.tmux("kill-server")
             Path(socket).unlink(missing_ok=True)
         self._room.clear()
+
+
+@contextlib.contextmanager
+def terminal(room: Room, *args: str) -> Iterator[Pane]:
+    """A real terminal in which the real command runs."""
+    pane = Pane(room, 100)
+    command = shlex.join([sys.executable, "-m", "raymond", *args])
+    try:
+        pane.tmux("new-session", "-d", "-x", "100", "-y", "24", f"{command}; echo code $?; exec sleep 600")
+        yield pane
+    finally:
+        pane.end()

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import pytest
 from raymond.machine.events import AskEnded, BackendClosed, StepStarted
 from raymond.views import times
 from running import GO, Ran, Room, alive, until
-from terminals import Pane, in_tmux
+from terminals import in_tmux, terminal
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
@@ -479,18 +478,6 @@ def test_status_folds_many_agents_and_all_shows_them(room: Room) -> None:
 
 
 # --- on a terminal
-
-
-@contextlib.contextmanager
-def terminal(room: Room, *args: str) -> Iterator[Pane]:
-    """A real terminal in which the real command runs."""
-    pane = Pane(room, 100)
-    command = shlex.join([sys.executable, "-m", "raymond", *args])
-    try:
-        pane.tmux("new-session", "-d", "-x", "100", "-y", "24", f"{command}; echo code $?; exec sleep 600")
-        yield pane
-    finally:
-        pane.end()
 
 
 THREE = {

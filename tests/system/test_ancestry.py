@@ -6,6 +6,7 @@ import pty
 import resource
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -161,5 +162,5 @@ def test_what_a_process_was_started_with_is_seen_while_it_starts_another_program
 def test_a_process_with_no_environment_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={}) as child:
         until(lambda: ancestry.command(child.pid) == "cat", "the program")
-        monkeypatch.setattr(ancestry.time, "sleep", lambda _: pytest.fail("it was waited for"))
+        monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it was waited for"))
         assert ancestry.environment(child.pid) == b""

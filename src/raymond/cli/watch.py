@@ -34,6 +34,10 @@ def until_left(found: RunHandle) -> "Run | None":
     if not follower.pid:
         return follower.run
     face = terminals.face(watches=True)
+    if follower.run.start.loop:
+        from raymond.loops import narrator
+
+        narrator.dress(face, project)
     try:
         attach(project, id, follower, face, f"watching {id}; Ctrl-C leaves it running")
     except KeyboardInterrupt:

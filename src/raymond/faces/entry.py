@@ -49,8 +49,11 @@ class Entry:
         """The question is over."""
         self._editor = Editor()
 
-    def take(self, data: bytes, *, is_asked: bool) -> str | Typed:
-        """An answer, when it is complete; what follows it in `data` was typed before the next question."""
+    def take(self, data: bytes, *, is_asked: bool, enter: str = "") -> str | Typed:
+        """An answer, when it is complete; what follows it in `data` was typed before the next question.
+
+        Enter alone gives the answer `enter`, if there is one.
+        """
         keys = self._keys.feed(data, self._clock())
         self._note(keys)
         if not is_asked:
@@ -59,8 +62,8 @@ class Entry:
             if self.is_locked:
                 self.is_locked = key != ENTER
             elif key == ENTER:
-                if self._editor.text.strip():
-                    return self._editor.text.rstrip("\n")
+                if self._editor.text.strip() or enter:
+                    return self._editor.text.rstrip("\n") if self._editor.text.strip() else enter
             elif key.name == "again":
                 return Typed.AGAIN
             elif key.name == "delete or leave" and not self._editor.text:

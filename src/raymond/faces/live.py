@@ -14,6 +14,7 @@ from typing import TextIO
 from raymond.drivers.face import Quiet
 from raymond.faces import clock, question, rows, terminal, words
 from raymond.faces.authored import authored
+from raymond.faces.board import Board, NoBoard
 from raymond.faces.doing import Doing
 from raymond.faces.entry import MOST, Entry, Typed
 from raymond.faces.foreign_text import hung, in_margin
@@ -79,6 +80,7 @@ class Live(Quiet):
         watches: bool = False,
     ) -> None:
         self.stdin = stdin
+        self.board: Board = NoBoard()
         self._refuses = refuses
         """Names the secret in an answer; empty when there is none."""
         self._clock = clock
@@ -174,7 +176,8 @@ class Live(Quiet):
         if not data:
             self._hang_up()
             return []
-        answer = self._entry.take(data, is_asked=bool(self._asked))
+        asked = self._question()
+        answer = self._entry.take(data, is_asked=bool(self._asked), enter=self.board.enter(asked) if asked else "")
         answers: list[tuple[str, str]] = []
         if answer is Typed.LEAVE:
             self._leave_open()
@@ -282,13 +285,17 @@ class Live(Quiet):
             height -= len(label) + len(draft.lines)
         now = self._clock()
         room = height > rows.SPARE or not draft
-        drawn = rows.rows(run, self._doings, width=width, height=height, now=now, look=self._look) if room else []
+        drawn = self._rows(run, width, height, now) if room else []
         text = self._kept.take()
         if draft:
             text += self._again(text, size, len(drawn) + len(label) + len(draft.lines))
             draft = self._entry.draft(width, len(draft.lines))
         self._size = size
         self._terminal.draw(text, [*drawn, *label], title=rows.title(run, now), draft=draft)
+
+    def _rows(self, run: Run, width: int, height: int, now: float) -> list[rows.Row]:
+        more = self.board.rows(run, self._look, now)
+        return rows.rows(run, self._doings, width=width, height=height, now=now, look=self._look, more=more)
 
     # --- Ctrl-Z
 

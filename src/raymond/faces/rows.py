@@ -5,7 +5,7 @@ made: the rest is counted, and the run keeps the counts.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from raymond import durations
@@ -51,11 +51,18 @@ _COUNTED = (*_FIRST, READY, SLEEPING, WAITING, PAUSED)
 
 
 def rows(
-    run: Run, doings: Mapping[str, Doing], *, width: int, height: int, now: float, look: Look = UNICODE
+    run: Run,
+    doings: Mapping[str, Doing],
+    *,
+    width: int,
+    height: int,
+    now: float,
+    look: Look = UNICODE,
+    more: Sequence[Row] = (),
 ) -> list[Row]:
-    """The block for a terminal of this size; `doings` are by agent."""
+    """The block for a terminal of this size; `doings` are by agent, and `more` comes before the agents."""
     room = max(1, height - SPARE)
-    closed = [_closed(name, one, now) for name, one in run.closed.items()][: max(0, room - 2)]
+    closed = [*(_closed(name, one, now) for name, one in run.closed.items()), *more][: max(0, room - 2)]
     room -= 1 + len(closed)
     folds = bool(run.outcomes) or len(run.agents) > room
     shown = _select(run, room - folds)

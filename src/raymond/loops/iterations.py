@@ -20,7 +20,7 @@ from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import FAILED, PASSED, RED, REPLY, UNCHECKED, Entry, Ledger, Reported, entry_of
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.step import Step, tag
-from raymond.loops.turnover import PAUSING, wait
+from raymond.loops.turnover import wait
 from raymond.loops.wishes import STOP
 from raymond.loops.work import Work
 
@@ -112,7 +112,7 @@ def asks(step: Step, ledger: Ledger) -> str:
     is_stuck = len(recent) == step.settings.max_failures and all(one.verdict == FAILED for one in recent)
     if not is_stuck and not step.settings.pause_on_fail and ledger.entries[-1].action != "pause":
         return ""
-    return f"{PAUSING}\n{' '.join(ledger.entries[-1].error.split())[:300]}\n{turnover.CONTINUE}"
+    return turnover.question(" ".join(ledger.entries[-1].error.split())[: turnover.ASKED])
 
 
 def begin(step: Step, ledger: Ledger) -> list[str]:

@@ -22,16 +22,28 @@ from raymond.machine.events import (
 )
 from raymond.machine.run import Run
 from raymond.store import exports
+from raymond.store.project import Project
 
 _WORK = ("WORK.md", "REJECTED.md")
 
 
-def beside(first: Face, tree: str, loop: str) -> list[Face]:
+def beside(first: Face, project: Project, loop: str) -> list[Face]:
     """The faces of a loop: where there are only lines, its own take the place of those about agents and states."""
+    tree = project.tree
     if isinstance(first, Lines):
         quiet = Lines(quiet=True)
         return [quiet, Narrator(tree, loop, (lambda _: None) if first.is_quiet else quiet.on_note)]
+    dress(first, project)
     return [first, Narrator(tree, loop, first.on_note)]
+
+
+def dress(face: Face, project: Project) -> None:
+    """Give a live view the board of the loop."""
+    from raymond.faces.live import Live  # where there is one, it is loaded by now
+    from raymond.loops.board import LoopBoard
+
+    if isinstance(face, Live):
+        face.board = LoopBoard(project)
 
 
 class Narrator(Quiet):

@@ -20,11 +20,13 @@ from raymond.loops.step import Step, tag
 from raymond.loops.wishes import EDITED, LEARNED, STOP, apply_edit, apply_learned
 
 PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
+GO_ON, STOP_HERE = "continue", "stop"
+"""The answers to that."""
 PROPOSED = "proposed by an agent; --accept-proposed runs it"
 CLOSING = "closing words"
 """The label of the agent that writes about the whole loop."""
 _CLOSED = 4_000
-_ASKED = 300
+ASKED = 300
 """Characters of an error that a person is asked about."""
 _LEARNED = 20_000
 """Characters of learnings that an agent is told."""
@@ -67,7 +69,7 @@ def answered(ledger: Ledger, outcome: dict[str, str]) -> None:
     ledger.asked = len(ledger.entries)
     if outcome["status"] != "done":
         ledger.ended, ledger.why = "stopped", "an item failed, and nobody could be asked"
-    elif outcome["result"].strip().casefold() in ("stop", "abort", "n", "no"):
+    elif outcome["result"].strip().casefold() in (STOP_HERE, "abort", "n", "no"):
         ledger.ended, ledger.why = "stopped", "a person answered so"
 
 
@@ -112,8 +114,13 @@ def asks(step: Step, ledger: Ledger) -> str:
         return ""
     if last.action != "pause" and not step.settings.pause_on_fail:
         return ""
-    why = " ".join(last.error.split())[:_ASKED]
-    return f"{PAUSING}\n{last.title}{f': {why}' if why else ''}\n{CONTINUE}"
+    why = " ".join(last.error.split())[:ASKED]
+    return question(f"{last.title}{f': {why}' if why else ''}")
+
+
+def question(about: str) -> str:
+    """What a person is asked, as the body of a tag: nothing in it can be taken for the end of one."""
+    return f"{PAUSING}\n{about}\n{CONTINUE}".replace("</", "< /")
 
 
 def look(step: Step, ledger: Ledger) -> Looked:
