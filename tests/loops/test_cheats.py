@@ -83,6 +83,8 @@ CHEATS = {
         "added .github/workflows/ci.yml",
     ),
 }
+IDLE = ("claims", "edits the state file", "says that all is done")
+"""They leave nothing in the tree."""
 SOME = ("claims", "edits its item", "amends", "changes git's settings")
 
 
@@ -115,7 +117,7 @@ def test_a_cheat_does_not_count_and_is_named(tmp_path: Path, name: str) -> None:
     assert records == "chore(loop): records"
     assert "Easy" not in [item["title"] for item in state["completedItems"]]
     saved = night.git("for-each-ref", "--format=%(refname)", "refs/raymond/n/1.1")
-    assert saved == "refs/raymond/n/1.1", "nothing is lost"
+    assert bool(saved) == (name not in IDLE), "what it left is not lost"
 
 
 HONESTY = {

@@ -21,8 +21,10 @@ def subject(title: str) -> str:
     """A conventional subject for an item."""
     title = one_line(title).strip().rstrip(".")
     if not _CONVENTIONAL.match(title):
-        first = title.partition(" ")[0].casefold().rstrip(":")
-        kind = next((kind for kind, words in _KINDS.items() if first in words), "feat")
+        first, _, rest = title.partition(" ")
+        word = first.casefold().rstrip(":")
+        kind = next((kind for kind, words in _KINDS.items() if word in words), "feat")
+        title = rest.lstrip() if first.endswith(":") and word == kind and rest.strip() else title
         title = f"{kind}: {title[:1].lower() + title[1:] if title[1:2].islower() else title}"
     return title if len(title) <= _WIDTH else f"{title[: _WIDTH - 3].rstrip()}..."
 

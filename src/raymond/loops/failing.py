@@ -20,12 +20,12 @@ _LINES = 40
 _LEAVES = ("skip", "block")
 """Actions after which the tree is as it was before the item."""
 _DONE = {
-    "skip": "Skipped it; its changes are kept in {saved}",
-    "block": "Marked it as blocked; its changes are kept in {saved}",
+    "skip": "Skipped it; {kept}",
+    "block": "Marked it as blocked; {kept}",
     "retry": "Put it at the end of the queue; its changes stay in the tree",
     "create-fix-task": "Created the item {fix}; its changes stay in the tree",
     "pause": "Paused for a person; its changes stay in the tree",
-    "aside": "Set it aside for a person; its changes are kept in {saved}",
+    "aside": "Set it aside for a person; {kept}",
 }
 _STATES = {"pause": "Waiting for a person"}
 
@@ -48,7 +48,8 @@ def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str,
     else:
         saved = kept = ""
     fix = _fix_title(work.title)
-    done = _DONE[action].format(saved=saved, fix=f'"{fix}"')
+    told = f"its changes are kept in {saved}" if saved else "it had changed nothing"
+    done = _DONE[action].format(kept=told, fix=f'"{fix}"')
     work.write_failure(error, done, _STATES.get(action, "Continuing to next item"))
     reason = " ".join(error.split()) or verdict
     work.write_progress(f"**{work.title}**\n\nNot done. {done}.", f"{verdict.upper()}: {reason[:300]}")

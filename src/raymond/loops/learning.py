@@ -11,6 +11,7 @@ from raymond.loops import documents
 from raymond.loops.documents import LEARNINGS, LOGS, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.opening import EXAMPLE
 from raymond.loops.starting import Found
 from raymond.loops.wishes import EDITED, LEARNED, add_learned
 
@@ -19,7 +20,7 @@ def edit(found: Documents, loop: Found | None, open_editor: Callable[[str], None
     """Let a person edit the queue: right in its log, or beside it while an agent works there."""
     name = found.newest()
     if not name:
-        raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint="docs/loops.md shows one")
+        raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=EXAMPLE)
     path = found.path(LOGS, name)
     for item in queue.read(documents.read(path)).items:
         if item.proposed:

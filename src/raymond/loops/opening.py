@@ -25,7 +25,7 @@ Ask = Callable[[str, tuple[str, ...]], str]
 _SHOWN = 5
 _SHELL = frozenset("! . : [ [[ cd command eval exec exit export for if set source test time type until while {".split())
 """Words of the shell that are no programs."""
-_EXAMPLE = "write one with `## Next Steps` and items such as `1. [VERIFY: make test] Add a login page`: docs/loops.md"
+EXAMPLE = "write one with `## Next Steps` and items such as `1. [VERIFY: make test] Add a login page`"
 
 
 class Place(Struct, frozen=True):
@@ -54,7 +54,7 @@ def check_docs(found: Documents) -> None:
     """Refuse a directory without the folder of documents."""
     if not os.path.isdir(found.folder):
         raise UsageError(
-            f"there is no folder {found.docs} here", hint=f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {_EXAMPLE}"
+            f"there is no folder {found.docs} here", hint=f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
         )
     for name in ("", LOGS, SUMMARIES):
         documents.check_inside(found.path(name).rstrip("/"))
@@ -104,7 +104,7 @@ def source(found: Documents, asked: str | None) -> str:
         return os.path.relpath(path, found.path(LOGS))
     newest = found.newest()
     if not newest:
-        raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=_EXAMPLE)
+        raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=EXAMPLE)
     return newest
 
 

@@ -120,7 +120,8 @@ def advice(loop: LoopRun) -> list[str]:
             f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number}"
         )
     for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED)][:5]:
-        where = [one.log, f"git diff {loop_base(loop)}...{one.saved}" if one.saved else "git diff"]
+        left = f"git diff {loop_base(loop)}...{one.saved}" if one.saved else ""
+        where = [one.log, left or ("" if one.action in ("skip", "block") else "git diff")]
         found.append(f"see why {code(one.title)} failed: {', '.join(filter(None, where))}")
     if loop.kept:
         found.append(f"see what items that failed have left: git diff {loop_base(loop)}...{loop.kept}")

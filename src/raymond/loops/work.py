@@ -82,7 +82,12 @@ class Work:
     # What becomes of its changes
 
     def save(self, found: Inspection, attempt: int) -> tuple[str, str]:
-        """Keep everything as the agent left it, its own commits included; the reference, and the commit it names."""
+        """Keep everything as the agent left it, its own commits included; the reference, and the commit it names.
+
+        Both are empty if an item that needs no review left nothing.
+        """
+        if not found.verdict and not found.commits and not self.step.repository.changes(self.baseline.work, found.left):
+            return "", ""
         return self._keep(f"refs/raymond/{self.step.id}/{self.slot}.{attempt}", found, f"attempt {attempt}")
 
     def _keep(self, name: str, found: Inspection, what: str) -> tuple[str, str]:
