@@ -13,6 +13,8 @@ LOG = "docs/session_logs/20250117_0900_session.md"
 QUEUE = "1. [VERIFY: sh check.sh] Write the answer\n"
 CHECK = "grep -q 42 answer.txt\n"
 HONEST = "echo 42 > answer.txt; echo '## Summary'; echo 'I wrote it.'; echo ITERATION_COMPLETE"
+SIGNED = "echo '[GNUPG:] SIG_CREATED D' >&2; echo '-----BEGIN PGP SIGNATURE-----'\n"
+"""What a script does at its end that stands for gpg."""
 
 
 class Night:

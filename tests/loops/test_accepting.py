@@ -79,6 +79,32 @@ def test_what_is_rejected_is_in_the_queue_again(tmp_path: Path) -> None:
     assert night.loop("--id", "m").code == 0
 
 
+def test_what_was_rejected_cannot_be_accepted(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    head = night.git("rev-parse", "HEAD")
+    assert night.room.raymond("reject", "n", "1", "no CI, please").returncode == 0
+    for item, told in (("1", "the work of 1 does not wait for a review"), (None, "nothing of n waits for a review")):
+        refused = night.room.raymond("accept", "n", *([item] if item else []))
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr == f"error: {told}\nhint: raymond status n shows what its agents are doing\n"
+    assert night.git("rev-parse", "HEAD") == head
+    assert not (night.path / "answer.txt").exists()
+
+
+def test_what_is_accepted_was_journaled_wherever_its_reference_points_now(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    night.git("checkout", "-q", "-b", "evil")
+    night.write({"answer.txt": "42, and worse\n", "evil.txt": "evil\n"})
+    night.git("update-ref", "refs/raymond/n/1.1", night.commit("evil"))
+    night.git("checkout", "-q", "raymond/n")
+    person = Typist(night.room, "accept", "n", "1")
+    assert "evil" not in person.sees("commit this")
+    person.type("y\n")
+    assert person.end() == 0
+    assert night.git("show", "HEAD:answer.txt") == "42"
+    assert "evil.txt" not in night.git("ls-tree", "--name-only", "HEAD").split()
+
+
 def test_an_agent_accepts_edits_and_teaches_nothing(tmp_path: Path) -> None:
     night = aside(tmp_path)
     for args in (("accept", "n", "1"), ("continuous-session", "edit"), ("continuous-session", "learn", "x")):

@@ -1,11 +1,12 @@
 """What attackers tried on a loop, each once in a real repository: nothing of it counts, and nothing of a person's is lost."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from looping import HONEST, Night
+from looping import HONEST, SIGNED, Night
 
 pytestmark = pytest.mark.slow
 TOKEN = "16C7e42F292c6912E7710c838347Ae178B4a"
@@ -186,6 +187,45 @@ def test_a_message_hook_that_changes_files_does_not_change_the_commit(tmp_path: 
     hook.chmod(0o755)
     ran = night.loop("--attempts", "1")
     assert ran.code == 1, ran.out
+    assert "broken" not in night.git("log", "-p", "raymond/n", "--", "answer.txt")
+
+
+def test_a_process_that_an_agent_left_running_is_gone_before_the_commit(tmp_path: Path) -> None:
+    waits = "env -i TEST_ROOM=$TEST_ROOM setsid sh -c 'echo $$ > pid; exec sleep 600' < /dev/null > /dev/null 2>&1 &"
+    night = Night(tmp_path, agent=f"cd ..; {waits}\nwhile [ ! -s pid ]; do sleep 0.02; done; cd room; {HONEST}")
+    hook = night.path / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\n! kill -0 $(cat ../pid)\n", "utf-8")
+    hook.chmod(0o755)
+    try:
+        ran = night.loop("--attempts", "1")
+    finally:
+        night.room.clear()
+    assert ran.code == 0, ran.out
+    assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+
+
+CHANGES = "while [ ! -e ../now ]; do sleep 0.02; done; echo broken > answer.txt; touch ../changed"
+"""What a process does that is not the agent's, such as an editor: it changes a file when the test wants it."""
+NOW = "#!/bin/sh\ntouch ../now; while [ ! -e ../changed ]; do sleep 0.02; done\n"
+
+
+@pytest.mark.parametrize(("moment", "counts"), [("pre-commit", False), ("commit-msg", False), ("signing", True)])
+def test_what_another_process_changes_after_the_check_is_not_committed(
+    tmp_path: Path, moment: str, counts: bool
+) -> None:
+    night = Night(tmp_path)
+    script = tmp_path / "sign" if moment == "signing" else night.path / ".git/hooks" / moment
+    script.write_text(NOW + (f"cat > /dev/null; {SIGNED}" if moment == "signing" else ""), "utf-8")
+    script.chmod(0o755)
+    night.git("config", "gpg.program", str(script))
+    night.git("config", "commit.gpgsign", str(moment == "signing").lower())
+    with subprocess.Popen(["sh", "-c", CHANGES], cwd=night.path) as other:
+        try:
+            ran = night.loop("--attempts", "1")
+        finally:
+            other.kill()
+    assert (tmp_path / "changed").exists()
+    assert (ran.code == 0, "feat: write the answer" in night.subjects) == (counts, counts), ran.out
     assert "broken" not in night.git("log", "-p", "raymond/n", "--", "answer.txt")
 
 

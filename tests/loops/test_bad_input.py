@@ -217,6 +217,47 @@ def test_a_read_only_folder_of_documents(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "code", "told"),
+    [
+        ("", 2, "there is no folder docs here"),
+        ("../elsewhere", 2, "--docs docs is not in this repository"),
+        ("inside", 1, "/docs is a link to "),
+    ],
+)
+def test_a_file_or_a_link_in_place_of_the_folder_of_documents(
+    tmp_path: Path, target: str, code: int, told: str
+) -> None:
+    night = Night(tmp_path)
+    docs = night.path / "docs"
+    docs.rename(night.path / (target or "inside"))
+    if target:
+        docs.symlink_to(target)
+    else:
+        docs.write_text("notes\n", "utf-8")
+    night.commit("no folder")
+    ran = night.loop()
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+    assert "hint: " in ran.err
+    assert not night.room.folder("n").exists()
+
+
+@pytest.mark.slow
+def test_logs_with_impossible_dates_are_no_queue_and_do_no_harm(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    odd = [f"docs/session_logs/{date}_session.md" for date in ("20259999_9999", "20260231_1200", "99991231_2359")]
+    text = "## Next Steps\n\n- [VERIFY: false] Not this one\n"
+    night.write(dict.fromkeys(odd, text))
+    night.commit("odd logs")
+    ran = night.loop()
+    assert ran.code == 0, ran.err
+    assert f"n: 1 item in {LOG}" in ran.err
+    assert [item["title"] for item in night.state["completedItems"]] == ["Write the answer"]
+    assert [night.text(one) for one in odd] == [text] * 3
+
+
+@pytest.mark.slow
 def test_nothing_was_changed_and_nothing_checks_it(tmp_path: Path) -> None:
     night = Night(tmp_path, "- [NO-VERIFY] Think\n", agent="echo ITERATION_COMPLETE")
     ran = night.loop("--attempts", "1")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, Night
+from looping import HONEST, SIGNED, Night
 from running import until
 
 QUEUE = (
@@ -109,6 +109,91 @@ def test_killed_in_the_middle(tmp_path: Path, where: str) -> None:
     assert (tmp_path / "killed").exists()
     assert night.loop("--yes", verb="resume").code == 1
     check(night)
+
+
+STEP = '[ -e "$TEST_ROOM/../killed" ] || step=$(cut -d " " -f 4 "/proc/$PPID/stat")\n'
+"""Notes the step that runs the git which runs this, unless the loop was killed before."""
+
+
+def program(path: Path, script: str) -> str:
+    path.write_text(f"#!/bin/sh\n{script}", "utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+ASIDE = f"mkdir .github; echo x > .github/ci.yml; echo other > notes.txt; {HONEST}"
+
+
+def check_aside(night: Night) -> None:
+    """The item is set aside once, with all that its agent did, and the tree is as it was."""
+    assert night.git("for-each-ref", "--format=%(refname)", "refs/raymond/n/1.[0-9]*") == "refs/raymond/n/1.1"
+    left = [night.git("show", f"refs/raymond/n/1.1:{name}") for name in ("answer.txt", ".github/ci.yml", "notes.txt")]
+    assert left == ["42", "x", "other"]
+    [failed] = night.state["failedItems"]
+    assert (failed["verdict"], failed["error"].count(".github/ci.yml")) == ("review", 1)
+    assert night.text("docs/failures.md").count("### Iteration") == 1
+    assert night.text("docs/progress.md").count("(Continuous Session 1/5)") == 1
+    log = night.text(f"docs/session_logs/{night.logs[-1]}")
+    assert log.count("[BLOCKED: waits for a person: ") == 1
+    assert "which Raymond writes" not in log, "its own records are not taken for the agent's"
+    assert (night.text("notes.txt"), night.git("status", "--porcelain")) == ("mine\n", "")
+
+
+@pytest.mark.slow
+def test_killed_while_an_item_is_put_away(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=ASIDE)
+    night.write({"notes.txt": "mine\n", ".gitattributes": "notes.txt filter=kill\n"})
+    night.commit("notes")
+    smudges = program(tmp_path / "smudge", f'{STEP}{KILL}[ -z "$step" ] || kill -9 "$step"\ncat\n')
+    night.git("config", "filter.kill.smudge", smudges)
+    ran = night.loop()
+    assert ran.code == -signal.SIGKILL
+    assert ran.run.agents["main_work1"].state == "ASIDE.py"
+    night.room.nothing_runs()
+    assert not (night.path / "answer.txt").exists(), "half of it was put away"
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 1, ran.err
+    check_aside(night)
+
+
+@pytest.mark.slow
+def test_killed_while_it_is_written_down_that_an_item_was_set_aside(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=ASIDE)
+    night.write({"notes.txt": "mine\n"})
+    night.commit("notes")
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
+        until((night.path / "docs/failures.md").exists, "the record of the failure")
+        live.signal(signal.SIGKILL)
+        night.room.clear()
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 1, ran.err
+    check_aside(night)
+
+
+IS_CLOSED = '[ "$(git -C "$TEST_ROOM" log -1 --format=%s)" = "chore(loop): records" ]'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["before the last commit", "after the last commit"])
+def test_killed_while_the_loop_ends(tmp_path: Path, where: str) -> None:
+    night = Night(tmp_path, QUEUE, AGENT)
+    if where.startswith("before"):
+        signs = f'cat > "$TEST_ROOM/../signed"\nif grep -q records "$TEST_ROOM/../signed"; then {KILL}fi\n{SIGNED}'
+        night.git("config", "gpg.program", program(tmp_path / "sign", signs))
+        night.git("config", "commit.gpgsign", "true")
+    else:
+        night.write({".git/info/attributes": "docs/summaries/* filter=kill\n"})
+        cleans = f"if {IS_CLOSED}; then {KILL}fi\ncat\n"
+        night.git("config", "filter.kill.clean", program(tmp_path / "clean", cleans))
+    ran = night.loop("--attempts", "1")
+    assert ran.code == -signal.SIGKILL
+    night.room.nothing_runs()
+    assert night.subjects == (SUBJECTS[:-1] if where.startswith("before") else SUBJECTS)
+    assert night.state["status"] == "running"
+    assert night.loop("--yes", verb="resume").code == 1
+    check(night)
+    assert len(list((night.path / "docs/summaries").iterdir())) == 1
+    assert night.loop("--yes", verb="resume").out == "no active continuous session\n"
 
 
 @pytest.mark.slow

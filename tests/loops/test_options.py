@@ -120,6 +120,19 @@ def test_what_follows_a_failure(tmp_path: Path, on_fail: str, titles: list[str],
     assert night.git("status", "--porcelain") == "", "the next night can start"
 
 
+def test_a_fix_item_keeps_the_tags_the_backticks_and_the_timeout_of_its_item(tmp_path: Path) -> None:
+    head, rest = (
+        '1. [PRIORITY: 2] [VERIFY: `sh never.sh "[x]"`] ',
+        "   Look at `c`.\n   - Timeout: 20m\n   - Retry: 0\n",
+    )
+    night = Night(tmp_path, f"{head}Repair `a.b` well\n{rest}", "echo try >> tries.txt; echo done")
+    night.write({"never.sh": "exit 1\n"})
+    night.commit("never")
+    assert night.loop("--on-fail", "create-fix-task", "--max-sessions", "1").code == 1
+    log = night.text(f"docs/session_logs/{night.logs[-1]}")
+    assert f"{head}Fix: Repair `a.b` well\n{rest}   It failed: " in log.partition("## Next Steps")[2]
+
+
 def test_an_agent_that_cannot_is_believed(tmp_path: Path) -> None:
     night = Night(tmp_path, agent="echo 42 > answer.txt; echo 'I lack a key.'; echo ITERATION_FAILED")
     ran = night.loop()
@@ -184,6 +197,35 @@ def test_an_ejected_workflow_is_a_loop_that_can_be_changed(tmp_path: Path) -> No
     assert any("Sing while you work." in str(one.get("sent", "")) for one in ran.transcript("main_work1"))
     again = night.room.raymond("continuous-session", "eject", str(folder))
     assert (again.returncode, "is in the way" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("loop", "other", "missing"),
+    [("continuous-session", "ralph", "FAILED.py"), ("ralph", "continuous-session", "BEFORE.py")],
+)
+def test_a_workflow_of_the_other_loop_or_of_none_is_refused(
+    tmp_path: Path, loop: str, other: str, missing: str
+) -> None:
+    night = Night(tmp_path, PROMPT="Do it.\n")
+    folder = tmp_path / "other"
+    assert night.room.raymond(other, "eject", str(folder)).returncode == 0
+    for one in (str(folder), night.room.flow({"START.md": "Say hello."})):
+        ran = night.loop(*(["PROMPT"] if loop == "ralph" else []), "--workflow", one, loop=loop)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err == (
+            f"error: {one} is not a workflow of {loop}: it has no {missing}\nhint: raymond {loop} eject DIR makes one\n"
+        )
+        assert not night.room.folder("n").exists()
+        assert night.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
+
+
+def test_a_dry_run_says_that_the_tree_is_dirty(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    assert "dirty:" not in night.loop("--dry-run").out
+    night.write({"README.md": "# Changed\n", "new.txt": "new\n", "docs/progress.md": "# Progress\n"})
+    ran = night.loop("--dry-run")
+    assert ran.code == 0, ran.err
+    assert "dirty:  README.md, new.txt: start asks what to do, or needs --on-dirty\nnothing was started\n" in ran.out
 
 
 def test_the_queue_is_read_from_a_folder_of_any_name(tmp_path: Path) -> None:

@@ -130,6 +130,39 @@ def test_a_state_file_without_a_journal_starts_anew(tmp_path: Path) -> None:
     assert night.state["workflow_id"] == "n"
 
 
+def paused(path: Path) -> Night:
+    """A loop that waits for a person, because its first item failed."""
+    night = Night(path, "1. [VERIFY: false] A\n2. [VERIFY: sh check.sh] Write the answer\n")
+    assert night.loop("--pause-on-fail", "--attempts", "1").code == 3
+    return night
+
+
+@pytest.mark.slow
+def test_an_unattended_start_does_not_answer_for_a_person(tmp_path: Path) -> None:
+    night = paused(tmp_path)
+    journal = night.room.folder("n") / "journal.jsonl"
+    before, subjects = journal.read_bytes(), night.subjects
+    for more in ((), ("--yes",)):
+        ran = night.loop(*more)
+        assert (ran.code, ran.out) == (3, "")
+        assert "it waits for a person: raymond continuous-session resume, or raymond answer n continue\n" in ran.err
+    assert journal.read_bytes() == before
+    assert (night.subjects, night.state["status"]) == (subjects, "paused")
+
+
+@pytest.mark.slow
+def test_flags_that_a_resumed_loop_does_not_take_are_refused_or_named(tmp_path: Path) -> None:
+    night = paused(tmp_path)
+    refused = night.loop("--attempts", "3", verb="resume")
+    assert (refused.code, refused.err.splitlines()[0]) == (2, "error: there is no flag `--attempts`")
+    named = night.loop("--id", "n", "--budget", "5", "--attempts", "3", "--max-sessions", "1")
+    assert "it has: --max-sessions, --attempts, --id does not apply\n" in named.err
+    taken = night.loop("--budget", "5", verb="resume")
+    assert "does not apply" not in taken.err
+    assert taken.code == 1, taken.err
+    assert [item["title"] for item in night.state["completedItems"]] == ["Write the answer"]
+
+
 @pytest.mark.slow
 def test_an_empty_queue_while_running_is_complete(tmp_path: Path) -> None:
     night = Night(tmp_path)
