@@ -140,7 +140,7 @@ def _show(place: Place, settings: Settings, agenda: Agenda) -> int:
 @loop_group.DOCS
 def edit(docs: str) -> int:
     """Open the queue in your editor; also while an agent works, and then it counts for the next item."""
-    inside.check_agent("continuous-session edit")
+    inside.check_by_hand("continuous-session edit")
     place, found = loop_verbs.find(SESSION, docs)
     return learning.edit(place.documents, found, _edit, loop_verbs.tell)
 
@@ -154,7 +154,7 @@ def _edit(path: str) -> None:
 @loop_group.DOCS
 def learn(text: str, docs: str) -> int:
     """Tell every later session TEXT, through docs/critical-learnings.md."""
-    inside.check_agent("continuous-session learn")
+    inside.check_by_hand("continuous-session learn")
     if not text.strip():
         raise UsageError("there is nothing to learn", hint="raymond continuous-session learn 'The API needs a retry'")
     place, found = loop_verbs.find(SESSION, docs)

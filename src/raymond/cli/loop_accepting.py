@@ -52,7 +52,7 @@ def _commands(loop: LoopRun, entry: Entry) -> list[str]:
 
 def accept(loop: LoopRun, name: str | None) -> int:
     """Show an item, ask, and commit it if its check is green with today's HEAD."""
-    inside.check_agent("accept")
+    inside.check_by_hand("accept")
     entry = accepting.chosen(loop, name)
     print("\n".join(_shown(loop, entry)), flush=True)
     if not picker.can_ask():
@@ -77,6 +77,6 @@ def accept(loop: LoopRun, name: str | None) -> int:
 
 def reject(loop: LoopRun, name: str | None, reason: str) -> int:
     """Put an item back into the queue."""
-    inside.check_agent("reject")
+    inside.check_by_hand("reject")
     print(accepting.reject(loop, accepting.chosen(loop, name), reason), file=sys.stderr)
     return 0

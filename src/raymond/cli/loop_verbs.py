@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from raymond.cli import background, foreground, moves, prompt
 from raymond.cli.flags import LimitFlags, ResumeFlags, ShowFlags
-from raymond.control import runs
+from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
@@ -86,6 +86,7 @@ def stop(loop: str, docs: str) -> int:
     if found is None or found.loop is None or found.loop.run.is_over:
         print(f"no active {name_of(loop)}")
         return 0
+    inside.check_person(f"{loop} stop")
     starting.stop(found.loop)
     number = found.loop.ledger.open.get("iteration")
     unit = "Session" if loop == SESSION else "Iteration"

@@ -78,6 +78,12 @@ def check_person(what: str) -> None:
         )
 
 
+def check_by_hand(what: str) -> None:
+    """Refuse `what` to every step, and to everything that an agent's program has started."""
+    check_agent(what)
+    check_person(what)
+
+
 def _unseen(what: str) -> UsageError:
     return UsageError(
         f"`{what}` needs to know which processes it comes from, and they cannot be seen",

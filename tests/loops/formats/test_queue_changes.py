@@ -82,3 +82,10 @@ def test_a_tag_is_put_before_the_title(block: str, tag: str, expected: str) -> N
 )
 def test_a_queue_gets_other_items(text: str, blocks: list[str], expected: str) -> None:
     assert queue.rewritten(text, blocks) == expected
+
+
+def test_a_mark_that_the_reader_would_not_see_is_not_taken_for_one() -> None:
+    marked = queue.marked("- *proposed*Greet in Latin\n", "*proposed*")
+    [item] = queue.read(f"## Next Steps\n\n{marked}").items
+    assert item.proposed
+    assert queue.marked(marked, "*proposed*") == marked

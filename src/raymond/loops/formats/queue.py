@@ -247,7 +247,7 @@ def marked(block: str, tag: str) -> str:
     if not bullet:
         return f"- {tag} {block.lstrip()}"
     at = bullet.end() + item_head.box_end(line[bullet.end() :])
-    if line.startswith(tag, at):
+    if line.startswith((f"{tag} ", f"{tag}\t"), at) or line[at:] == tag:
         return block
     space = "" if line[:at].endswith((" ", "\t")) else " "
     return f"{line[:at]}{space}{tag} {line[at:]}{newline}{rest}"
