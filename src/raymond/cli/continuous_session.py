@@ -14,7 +14,8 @@ from raymond.control import inside, runs
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
-from raymond.loops import learning, opening, starting
+from raymond.loops import documents, learning, opening, starting
+from raymond.loops.documents import LOGS
 from raymond.loops.opening import Agenda, Place
 from raymond.loops.settings import SESSION, Settings
 from raymond.loops.turnover import PROPOSED
@@ -49,7 +50,8 @@ def start(given: StartFlags, **own: Any) -> int:
         loop_verbs.tell(f"working in {where}: its commands are to be typed there")
         place = starting.place_here(own["docs"])
     starting.check_alone(runs.here())
-    place.repository.exclude(place.documents.excluded())
+    if not given.dry_run:
+        place.repository.exclude(place.documents.excluded())
     found = starting.look(runs.here(), place.documents, SESSION)
     if found and found.is_unconcluded:
         loop_verbs.conclude(found, given.show)
@@ -64,8 +66,10 @@ def start(given: StartFlags, **own: Any) -> int:
         require_verify=own["require_verify"],
         source=own["from_session"] or "",
     )
-    if lost := opening.recover_log(place):
-        loop_verbs.tell(f"{lost} was gone: written anew from its commit")
+    name, text = starting.lost_log(place, runs.here())
+    if name and not given.dry_run:
+        documents.write(place.documents.path(LOGS, name), text)
+        loop_verbs.tell(f"{place.documents.shown(LOGS, name)} was gone: written anew from its commit")
     settings, agenda = starting.prepare(place, settings)
     _warn(agenda)
     if not agenda.selection.ready:
@@ -130,7 +134,9 @@ def _show(place: Place, settings: Settings, agenda: Agenda) -> int:
     here = place.repository.branch()
     new = settings.branch or ("a new branch raymond/ID" if place.repository.is_default(here) else here)
     print(f"branch: {new}")
-    if dirt := [path for path in place.repository.dirt() if not place.documents.owns(path)]:
+    if filters := place.repository.filters():
+        print(said(f"dirty:  not looked at: {filters[0]} of this repository would run", sys.stdout))
+    elif dirt := [path for path in place.repository.dirt() if not place.documents.owns(path)]:
         print(said(f"dirty:  {', '.join(dirt[:5])}: start asks what to do, or needs --on-dirty", sys.stdout))
     print("nothing was started")
     return 0

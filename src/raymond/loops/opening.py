@@ -70,6 +70,9 @@ def check_repository(repository: Repository, branch: str) -> None:
         raise UsageError("this repository has no commit yet", hint="git add -A && git commit -m 'Start'")
     if under_way := repository.under_way():
         raise UsageError(f"{under_way} is in progress here", hint="finish or abort it first: `git status` says how")
+    if os.path.realpath(repository.said("rev-parse", "--show-toplevel")) != os.path.realpath(repository.top):
+        hint = "git config --unset core.worktree, or start where its work tree is"
+        raise UsageError("core.worktree of this repository names another directory", hint=hint)
     if repository.is_sparse:
         hint = "work in a whole checkout: git sparse-checkout disable, or another clone"
         raise UsageError("this is a sparse checkout, which a loop would fill", hint=hint)
@@ -106,20 +109,6 @@ def source(found: Documents, asked: str | None) -> str:
     if not newest:
         raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=EXAMPLE)
     return newest
-
-
-def recover_log(place: Place) -> str:
-    """Write the session log of the last item anew from its commit, if it is gone; its path, as people are told it."""
-    commit, message = place.repository.last_with("Raymond-Item")
-    named = next((line[5:] for line in message.splitlines() if line.startswith("Log: ")), "")
-    path = os.path.normpath(os.path.join(place.documents.cwd, named))
-    if not named or os.path.lexists(path) or os.path.dirname(path) != place.documents.path(LOGS):
-        return ""
-    found = place.repository.file(commit, os.path.relpath(path, place.documents.top))
-    if found is None:
-        return ""
-    documents.write(path, found.decode("utf-8", "surrogateescape"))
-    return named
 
 
 class Agenda(Struct, frozen=True):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from raymond.loops import documents
 from raymond.loops.git_calls import PATIENCE, SIGNING, GitCalls, GitError, wrong
 from raymond.system import files, git
 from raymond.system.files import make_private
@@ -102,6 +103,19 @@ class Repository(GitCalls):
             "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"
         )
         return [os.fsdecode(one[3:]) for one in said.split(b"\0") if one and not one.endswith(b"/")]
+
+    def filters(self) -> list[str]:
+        """The filters that the repository's own settings define: whoever looks at a changed file runs them."""
+        asked = (
+            "config",
+            "--show-scope",
+            "--includes",
+            "--name-only",
+            "--get-regexp",
+            r"^filter\..*\.(clean|process)$",
+        )
+        lines = [line.split("\t") for line in self.said(*asked).splitlines()]
+        return [name for scope, name in lines if scope in ("local", "worktree")]
 
     def remotes(self) -> dict[str, str]:
         """Where the branches of remote repositories were when we last heard of them."""
@@ -387,18 +401,13 @@ class Repository(GitCalls):
     def exclude(self, patterns: Iterable[str]) -> None:
         """Keep files out of git for this checkout alone."""
         path = os.path.join(git.directories(self.top)[1], "info", "exclude")
-        try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                text = file.read()
-        except FileNotFoundError:
-            text = ""
+        if os.path.islink(path):
+            raise GitError(f"{path} is a link: Raymond writes nothing there", hint="make it a file")
+        text = documents.read(path)
         missing = [one for one in patterns if one not in text.splitlines()]
         if missing:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "a", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(
-                    "".join([("" if not text or text.endswith("\n") else "\n"), *(f"{one}\n" for one in missing)])
-                )
+            begun = "" if not text or text.endswith("\n") else "\n"
+            documents.write(path, text + begun + "".join(f"{one}\n" for one in missing))
 
     def _remove(self, path: str) -> None:
         whole = os.path.join(self.top, path)

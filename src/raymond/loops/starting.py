@@ -16,7 +16,7 @@ from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
 from raymond.errors import JournalError, RunBusy, UsageError
 from raymond.loops import documents, ending, opening
-from raymond.loops.documents import STATES, Documents
+from raymond.loops.documents import LOGS, STATES, Documents
 from raymond.loops.formats import state_file
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Agenda, Place
@@ -113,6 +113,22 @@ def _latest(project: Project, loop: str) -> str:
         if start.loop == loop and (there := _run(project, id)) and not there.run.is_over:
             return id
     return ""
+
+
+def lost_log(place: Place, project: Project) -> tuple[str, str]:
+    """The session log of the last commit that a journal here knows, if it is gone: its name, and what it said.
+
+    A commit alone could be anybody's: whoever wrote it would write the queue.
+    """
+    commit, message = place.repository.last_with("Raymond-Item")
+    id = next((line[13:] for line in message.splitlines() if line.startswith("Raymond-Run: ")), "")
+    loop = _run(project, id) if id else None
+    entry = next((one for one in loop.ledger.entries if one.commit == commit), None) if loop else None
+    name = os.path.basename(entry.log) if entry else ""
+    if not name or os.path.lexists(place.documents.path(LOGS, name)):
+        return "", ""
+    found = place.repository.file(commit, os.path.join(place.documents.inside, LOGS, name))
+    return ("", "") if found is None else (name, found.decode("utf-8", "surrogateescape"))
 
 
 def archive(found: Documents, loop: str) -> str:
