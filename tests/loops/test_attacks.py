@@ -54,6 +54,17 @@ SET_ASIDE = {
         "review",
         "GitHub token into docs/progress.md",
     ),
+    "a key in a summary": (
+        f"mkdir -p docs/summaries; echo ghp_{TOKEN} > docs/summaries/x.md",
+        "review",
+        "GitHub token into docs/summaries/x.md",
+    ),
+    "no HEAD": ("mv .git/HEAD .git/HEAD.x", "tampered", "removed .git/HEAD"),
+    "a key behind many names": (
+        f"mkdir -p .github; for n in $(seq 30); do touch .github/$n-{'x' * 200}; done; echo ghp_{TOKEN} > k.txt",
+        "review",
+        "GitHub token into k.txt; ",
+    ),
     "capitals": ("mkdir -p .GitHub; echo x > .GitHub/ci.yml", "review", "decides what runs elsewhere"),
 }
 
@@ -104,7 +115,6 @@ def test_it_is_set_aside_and_named(tmp_path: Path, name: str) -> None:
 
 HARMLESS = {
     "a folder that becomes a link": "mv tools things; ln -s things tools",
-    "a repository of its own": "git init -q vendor; touch vendor/x",
     "a folder for the progress": "mkdir -p docs/progress.md/x",
     "a pipe for the learnings": "mkfifo docs/critical-learnings.md",
     "no info": "rm -rf .git/info/refs",
@@ -265,3 +275,57 @@ def test_what_a_person_commits_in_another_worktree_is_nobodys_business(tmp_path:
     assert ran.code == 0, ran.out
     assert night.git("log", "-1", "--format=%s", "feature") == "mine"
     assert "feature" not in ran.out
+
+
+def test_a_repository_of_its_own_is_checked_and_not_committed_so_a_person_looks(tmp_path: Path) -> None:
+    night = Night(
+        tmp_path, "1. [VERIFY: grep -q 42 src/answer] Write\n", "git init -q src; echo 42 > src/answer; echo done"
+    )
+    ran = night.loop("--attempts", "1")
+    assert ran.code == 1
+    assert "(review): left a repository of its own in src/" in ran.out
+
+
+def test_a_repository_that_was_there_before_is_nobodys_business(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.git("init", "-q", "vendor")
+    ran = night.loop()
+    assert (ran.code, "vendor" in ran.out) == (0, False), ran.out
+
+
+def test_summaries_of_an_agent_are_put_back_and_named(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"mkdir -p docs/summaries; echo lies > docs/summaries/x.md; {HONEST}")
+    ran = night.loop()
+    assert ran.code == 0
+    assert "the agent made docs/summaries/x.md, which Raymond writes" in ran.out
+    assert "lies" not in night.git("log", "-p", "raymond/n")
+
+
+def test_what_an_agent_adds_to_the_progress_hides_nothing(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"printf '\\n<!-- \\033[2J mine\\n' >> docs/progress.md; {HONEST}")
+    assert night.loop().code == 0
+    progress = night.text("docs/progress.md")
+    assert "&lt;!--" in progress
+    assert "\033" not in progress
+    assert progress.index("mine") < progress.index("Write the answer")
+
+
+def test_documents_behind_a_link_are_put_back_and_the_night_goes_on(tmp_path: Path) -> None:
+    queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: true] Second\n"
+    night = Night(tmp_path, queue, f"[ -L docs ] || {{ mv docs d2; ln -s d2 docs; }}; {DONE}")
+    ran = night.loop("--attempts", "1")
+    assert "Traceback" not in ran.err
+    assert not (night.path / "docs").is_symlink()
+    assert night.git("status", "--porcelain") == ""
+    assert night.text("docs/progress.md").count("###") == 2
+
+
+def test_a_changed_test_is_named_also_where_the_check_is_green_with_it_as_before(tmp_path: Path) -> None:
+    night = Night(tmp_path, "1. [VERIFY: sh tests/test_a.sh] Tidy up\n", "echo true > tests/test_a.sh; echo done")
+    night.write({"tests/test_a.sh": "test -f README.md\n"})
+    night.commit("a test")
+    ran = night.loop()
+    assert ran.code == 0, ran.out
+    told = "changed tests/test_a.sh (this decides the check, which is green also with it as before)"
+    assert f"- Tidy up: the agent {told}" in ran.out
+    assert f"Noticed: the agent {told}" in night.git("log", "--format=%B", "raymond/n")

@@ -46,6 +46,10 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Digest of the hooks that git would run."""
     hooks_folder: str
     signs: bool
+    nested: list[str] | None = None
+    """Repositories inside of this one; None in baselines of earlier releases."""
+    folders: tuple[str, str] = ("", "")
+    """The git directory, and the one that it shares with other worktrees."""
 
 
 class Keeper(Struct, frozen=True):
@@ -77,6 +81,8 @@ class Keeper(Struct, frozen=True):
             hooks=hooks_in(folder),
             hooks_folder=folder,
             signs=repository.signs,
+            nested=repository.nested(),
+            folders=git.directories(repository.top),
         )
         return found, self.save(found)
 
@@ -92,6 +98,18 @@ class Keeper(Struct, frozen=True):
         if hashlib.sha256(data).hexdigest() != digest:
             raise Error(f"{self.path} is not what was journaled: somebody has changed files of the run")
         return msgspec.msgpack.decode(data, type=Baseline)
+
+    def regained(self, before: Baseline) -> list[str]:
+        """Give git back what it knows its own directory by; what was wrong, in words."""
+        top, (own, _) = self.repository.top, before.folders
+        if not own or git.directories(top) == before.folders:
+            return []
+        if os.path.isdir(own) and not os.path.islink(os.path.join(top, ".git")):
+            named = f"ref: refs/heads/{before.branch}" if before.branch else before.head
+            self._put(os.path.join(own, "HEAD"), f"{named}\n".encode("utf-8", "surrogateescape"), 0o644)
+        if git.directories(top) != before.folders:
+            raise Error(f"{own} is not the git directory of {top} any more", hint="bring it back, then resume")
+        return ["removed .git/HEAD"]
 
     def differences(self, before: Baseline) -> list[str]:
         """What decides how git sees the work, and is not as it was, in words."""

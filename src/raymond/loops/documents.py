@@ -1,6 +1,8 @@
 """The documents of a loop: the files under docs that Raymond writes, and where they are."""
 
 import errno
+import hashlib
+import json
 import os
 
 from msgspec import Struct
@@ -13,6 +15,8 @@ STATES = {"continuous-session": ".continuous-session-state.json", "ralph": ".ral
 """The state file of each loop."""
 LOGS, SUMMARIES = "session_logs", "summaries"
 PROGRESS, FAILURES, LEARNINGS = "progress.md", "failures.md", "critical-learnings.md"
+WRITTEN = "written"
+"""The file in the folder of a loop with the summaries that it wrote: path -> digest."""
 _ASIDE = ".raymond-new"
 """The end of the name under which a document is written first."""
 _LARGEST = 16 << 20
@@ -37,7 +41,9 @@ class Documents(Struct, frozen=True):
     @property
     def inside(self) -> str:
         """The same, relative to the top level of the repository."""
-        return os.path.relpath(os.path.realpath(self.folder), os.path.realpath(self.top))
+        # An agent may have put a link in its place: that leads nowhere.
+        folder = os.path.normpath(os.path.join(os.path.realpath(self.cwd), self.docs))
+        return os.path.relpath(folder, os.path.realpath(self.top))
 
     def path(self, *names: str) -> str:
         """A file of them."""
@@ -68,7 +74,7 @@ class Documents(Struct, frozen=True):
         return below.partition("/")[0] in (LOGS, SUMMARIES, PROGRESS, FAILURES, LEARNINGS, *STATES.values())
 
     def is_summary(self, path: str) -> bool:
-        """Whether it is a summary, which decides nothing: a loop that pauses writes one in the middle of an item."""
+        """Whether it is a summary."""
         return os.path.relpath(path, self.inside).startswith(f"{SUMMARIES}/")
 
     def excluded(self) -> list[str]:
@@ -84,6 +90,21 @@ def read(path: str) -> str:
         if error.errno in (errno.EACCES, errno.EIO):
             raise
         return ""  # a link, a folder or a pipe is no document of ours
+
+
+def noted(path: str) -> dict[str, str]:
+    """The documents that were noted as ours in this file: path -> digest."""
+    try:
+        found: dict[str, str] = json.loads(files.contents(path))
+    except OSError:
+        return {}
+    return found
+
+
+def note(path: str, name: str, text: str) -> None:
+    """Note that the document `name` is about to be ours: it must not be taken for an agent's."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    files.replace(path, json.dumps({**noted(path), name: digest}).encode(), durable=True)
 
 
 def write(path: str, text: str) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from raymond.loops import documents, state, summary
-from raymond.loops.documents import SUMMARIES
+from raymond.loops.documents import SUMMARIES, WRITTEN
 from raymond.loops.formats.state_file import Status
 from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import Ledger
@@ -100,8 +100,10 @@ def _entries(ledger: Ledger, *, is_done: bool) -> list[dict[str, Any]]:
 def _write_summary(loop: LoopRun) -> None:
     """One file for each ending: the same ending writes the same file."""
     when = datetime.fromtimestamp(loop.run.now, UTC)
-    path = loop.documents.path(SUMMARIES, f"{loop.loop}-{when:%Y%m%dT%H%M%SZ}.md")
-    documents.write(path, summary.text(loop))
+    name = f"{loop.loop}-{when:%Y%m%dT%H%M%SZ}.md"
+    text = summary.text(loop)
+    documents.note(loop.file(WRITTEN), os.path.join(loop.documents.inside, SUMMARIES, name), text)
+    documents.write(loop.documents.path(SUMMARIES, name), text)
 
 
 def _note_pause(loop: LoopRun) -> None:

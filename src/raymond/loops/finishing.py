@@ -128,6 +128,9 @@ def _entry(work: Work, found: Inspection, gate: dict[str, Any]) -> Entry:
         verdict = OWN_CHECK
     elif not found.changed and not found.commits:
         verdict = NO_CHANGE
+    if decisive := gate.get("changes"):
+        note = f"{', '.join(decisive)} (this decides the check, which is green also with it as before)"
+        found.notes += [] if note in found.notes else [note]
     return work.entry(verdict, found, wrote=tuple(gate.get("wrote", [])))
 
 

@@ -16,6 +16,8 @@ from raymond.loops.repository import Change, Repository
 from raymond.system import files
 
 _NAMED = 20
+_LONGEST = 150
+"""Characters of one reason."""
 _GENERATED = frozenset(
     "node_modules dist build target out bin obj venv .venv env .env.local __pycache__ .pytest_cache .mypy_cache"
     " .ruff_cache .tox .nox .next .nuxt .cache .gradle .idea .vscode .DS_Store coverage .coverage htmlcov".split()
@@ -58,8 +60,13 @@ class Inspection(Struct):
 
     @property
     def reason(self) -> str:
-        """Why it does not count."""
-        return "; ".join([*self.tampered, *self.review])
+        """Why it does not count; what may have got out comes first."""
+        found = sorted(
+            [*self.tampered, *self.review], key=lambda one: not one.startswith(("put ", "pushed ", "wrote "))
+        )
+        named = [one if len(one) <= _LONGEST else f"{one[:_LONGEST]}..." for one in found[:_NAMED]]
+        more = [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
+        return "; ".join([*named, *more])
 
 
 class Inspector:
@@ -84,7 +91,7 @@ class Inspector:
     def look(self, before: Baseline, title: str, is_checked: Callable[[], bool]) -> Inspection:
         """What was found now, and in earlier looks at the same item; `is_checked`: are the files those of the check?"""
         found = self._earlier()
-        differences = self._keeper.differences(before)
+        differences = [*self._keeper.regained(before), *self._keeper.differences(before)]
         _add(found.tampered, differences)
         self._keep(found)
         if differences:
@@ -94,7 +101,8 @@ class Inspector:
         found.left = self._repository.tree()
         found.is_checked = is_checked()
         changes = self._seen(before, found)
-        own = [one for one in changes if self._own.owns(one.path) and not self._own.is_summary(one.path)]
+        # A loop that pauses writes a summary in the middle of an item.
+        own = [one for one in changes if self._own.owns(one.path) and not self._is_our_summary(one)]
         theirs = [one for one in own if not self._is_ours(one)]
         self._look_at_documents(before, theirs, title, found)
         work = [one for one in changes if not self._own.owns(one.path)]
@@ -102,7 +110,10 @@ class Inspector:
         _add(found.review, doubts.of_changes(self._repository, [*work, *theirs, *self._committed(before, found)]))
         _add(found.review, doubts.of_commits(self._repository, found.commits))
         self._look_at_hooks(before, found)
-        _add(found.notes, (f"left a repository of its own in {path}" for path in self._repository.nested()))
+        nested = [one for one in self._repository.nested() if one not in (before.nested or ())]
+        # What is in it is checked, and not committed.
+        kind = found.notes if before.nested is None else found.review
+        _add(kind, (f"left a repository of its own in {one}" for one in nested))
         self._keep(found)
         self._put_back(before, own, theirs, found)
         found.tree = self._repository.tree() if own else found.left
@@ -167,7 +178,7 @@ class Inspector:
             old = (self._repository.file(before.work, progress) or b"").decode("utf-8", "surrogateescape")
             new = documents.read(os.path.join(self._own.top, progress))
             if new.startswith(old):
-                added = old + foreign_text.unmarked(new[len(old) :])
+                added = old + _fit(new[len(old) :])
             else:
                 _add(found.notes, [f"rewrote {self._own.shown(PROGRESS)}, which was put back"])
                 self._keep(found)
@@ -180,6 +191,9 @@ class Inspector:
         return (
             bool(digest) and change.is_file and hashlib.sha256(self._repository.blob(change.new)).hexdigest() == digest
         )
+
+    def _is_our_summary(self, change: Change) -> bool:
+        return self._own.is_summary(change.path) and self._is_ours(change)
 
     def _own_progress(self) -> str:
         return os.path.join(self._own.inside, PROGRESS)
@@ -266,6 +280,12 @@ class Inspector:
         names = ("tampered", "review", "notes", "proposed", "told", "hidden")
         kept = {"step": self._key, **{name: getattr(found, name) for name in names}}
         files.replace(self._path, json.dumps(kept).encode("utf-8", "surrogatepass"), durable=True)
+
+
+def _fit(added: str) -> str:
+    """What an agent added to a record, so that it hides nothing that follows."""
+    gap = added[: len(added) - len(added.lstrip("\n"))]
+    return f"{gap}{foreign_text.prose(added, 1)}\n"
 
 
 def _kept(item: Item) -> tuple[object, ...]:

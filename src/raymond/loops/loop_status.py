@@ -58,7 +58,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         yield f"Progress: {bar(len(ledger.done), most, ascii_)}"
     if ledger.open and not loop.run.is_over:
         yield f"Current:  {one_line(ledger.open.get('title', ''))}"
-        yield f"Check:    {ledger.open.get('check') or 'none'}"
+        yield f"Check:    {one_line(ledger.open.get('check', '')) or 'none'}"
         if ledger.open.get("log"):
             yield f"Log:      {loop.documents.shown('session_logs', ledger.open['log'])}"
     yield f"Elapsed:  {lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"

@@ -20,6 +20,8 @@ _HOW = {
     "impossible": "failed: {why}",
 }
 _EXCERPT = 300
+_REASONS = 3000
+"""Characters of why an item waits for a person: all of it, as a rule."""
 _COMMIT = 12
 
 
@@ -104,7 +106,8 @@ def _completed(entry: Entry) -> str:
 def _failed(entry: Entry) -> str:
     loud = "TAMPERED" if entry.verdict == TAMPERED else entry.verdict
     error = one_line(entry.error)
-    error = f"{error[:_EXCERPT]}..." if len(error) > _EXCERPT else error
+    most = _REASONS if entry.verdict in (REVIEW, TAMPERED) else _EXCERPT
+    error = f"{error[:most]}..." if len(error) > most else error
     kept = f"; its changes are kept in {entry.saved}" if entry.saved else ""
     times = f", {words.many(entry.attempts, 'attempt')}" if entry.attempts > 1 else ""
     return f"{one_line(entry.title)} ({loud}{times}): {error}{kept}"

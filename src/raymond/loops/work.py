@@ -1,7 +1,5 @@
 """Work: one item of a loop while an agent is at it, and what is written when it ends."""
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -13,17 +11,16 @@ from msgspec.structs import replace
 
 from raymond.loops import commit_message, documents, doubts
 from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of
-from raymond.loops.documents import FAILURES, LOGS, PROGRESS
+from raymond.loops.documents import FAILURES, LOGS, PROGRESS, WRITTEN
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
 from raymond.loops.git_calls import GitError
 from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import Entry
 from raymond.loops.step import Step
-from raymond.system import files
 
 _MOST_PATHS = 50
-_EXCERPT = 1500
+_EXCERPT = 4000
 """Characters of an error that are told with an item."""
 
 
@@ -183,9 +180,7 @@ class Work:
         """Write a document, once it is noted that it is ours: after a kill it must not be taken for the agent's."""
         text = doubts.cleaned(text)
         path = self.step.documents.path(*names)
-        shown = os.path.join(self.step.documents.inside, *names)
-        noted = {**self._written(), shown: hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()}
-        files.replace(self._noted, json.dumps(noted).encode(), durable=True)
+        documents.note(self._noted, os.path.join(self.step.documents.inside, *names), text)
         documents.write(path, text)
 
     @property
@@ -193,11 +188,7 @@ class Work:
         return self.step.file(f"written-{self.slot}")
 
     def _written(self) -> dict[str, str]:
-        try:
-            found: dict[str, str] = json.loads(files.contents(self._noted))
-        except OSError:
-            return {}
-        return found
+        return {**documents.noted(self.step.file(WRITTEN)), **documents.noted(self._noted)}
 
     def entry(self, verdict: str, found: Inspection, **more: Any) -> Entry:
         """How it ended, for the ledger."""
@@ -218,7 +209,8 @@ class Work:
 
     def excerpt(self, text: str) -> str:
         """The end of an output, short enough to be told."""
-        return text.strip()[-_EXCERPT:]
+        text = text.strip()
+        return text if len(text) <= _EXCERPT else f"...{text[-_EXCERPT:]}"
 
 
 def _when() -> datetime:
