@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, SIGNED, Night
+from looping import HONEST, LOG, SIGNED, Night
 
 pytestmark = pytest.mark.slow
 TOKEN = "16C7e42F292c6912E7710c838347Ae178B4a"
@@ -329,3 +329,25 @@ def test_a_changed_test_is_named_also_where_the_check_is_green_with_it_as_before
     told = "changed tests/test_a.sh (this decides the check, which is green also with it as before)"
     assert f"- Tidy up: the agent {told}" in ran.out
     assert f"Noticed: the agent {told}" in night.git("log", "--format=%B", "raymond/n")
+
+
+FORGER = """
+import hashlib, os, subprocess, sys, zlib
+path, text = sys.argv[1], open(sys.argv[1]).read()
+name = subprocess.run(["git", "rev-parse", f"HEAD:{path}"], capture_output=True, text=True).stdout.strip()
+text = text.replace("VERIFY: true", "VERIFY: touch ../pwned")
+file = f".git/objects/{name[:2]}/{name[2:]}"
+os.chmod(file, 0o644)
+open(file, "wb").write(zlib.compress(b"blob %d\\0" % len(text.encode()) + text.encode()))
+open(path, "w").write(text)
+"""
+
+
+def test_a_forged_object_of_git_does_not_become_the_queue(tmp_path: Path) -> None:
+    queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: true] Second\n"
+    (tmp_path / "forge.py").write_text(FORGER, "utf-8")
+    night = Night(tmp_path, queue, f"[ -e ../done ] || python3 ../forge.py {LOG}; touch ../done; {DONE}")
+    ran = night.loop("--attempts", "1")
+    assert not (tmp_path / "pwned").exists()
+    assert "Write the answer (TAMPERED): rewrote what git has stored of the queue" in ran.out
+    assert [one["title"] for one in night.state["completedItems"]] == ["Second"]

@@ -50,6 +50,8 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Repositories inside of this one; None in baselines of earlier releases."""
     folders: tuple[str, str] = ("", "")
     """The git directory, and the one that it shares with other worktrees."""
+    queue: tuple[str, bytes] = ("", b"")
+    """The path of the session log with the queue, and what it said: git's own copy could be forged."""
 
 
 class Keeper(Struct, frozen=True):
@@ -59,7 +61,7 @@ class Keeper(Struct, frozen=True):
     repository: Repository
     private: PrivateGit
 
-    def take(self, reference: str, date: str) -> tuple[Baseline, str]:
+    def take(self, reference: str, date: str, queue: tuple[str, bytes] = ("", b"")) -> tuple[Baseline, str]:
         """Take the baseline now, and its digest; `reference` keeps git from forgetting the files."""
         repository = self.repository
         head = repository.head()
@@ -83,6 +85,7 @@ class Keeper(Struct, frozen=True):
             signs=repository.signs,
             nested=repository.nested(),
             folders=git.directories(repository.top),
+            queue=queue,
         )
         return found, self.save(found)
 

@@ -84,12 +84,17 @@ class Documents(Struct, frozen=True):
 
 def read(path: str) -> str:
     """The text of a document, every byte of it; empty when there is none, or something else than a file."""
+    return content(path).decode("utf-8", "surrogateescape")
+
+
+def content(path: str) -> bytes:
+    """The same in bytes."""
     try:
-        return files.contents(path, _LARGEST).decode("utf-8", "surrogateescape")
+        return files.contents(path, _LARGEST)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EIO):
             raise
-        return ""  # a link, a folder or a pipe is no document of ours
+        return b""  # a link, a folder or a pipe is no document of ours
 
 
 def noted(path: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from raymond.loops.formats.item import Item
 from raymond.loops.repository import Change, Repository
 from raymond.system import files
 
+_FORGED = "rewrote what git has stored of the queue"
 _NAMED = 20
 _LONGEST = 150
 """Characters of one reason."""
@@ -104,6 +105,8 @@ class Inspector:
         # A loop that pauses writes a summary in the middle of an item.
         own = [one for one in changes if self._own.owns(one.path) and not self._is_our_summary(one)]
         theirs = [one for one in own if not self._is_ours(one)]
+        if self._is_forged(before) and before.queue[0] not in {one.path for one in own}:
+            _add(found.tampered, [_FORGED])
         self._look_at_documents(before, theirs, title, found)
         work = [one for one in changes if not self._own.owns(one.path)]
         found.changed = [one.path for one in work]
@@ -183,8 +186,19 @@ class Inspector:
                 _add(found.notes, [f"rewrote {self._own.shown(PROGRESS)}, which was put back"])
                 self._keep(found)
         self._repository.bring_back(before.work, [one.path for one in own])
+        if self._is_forged(before):
+            _add(found.tampered, [_FORGED])
+            self._keep(found)
+            text = before.queue[1].decode("utf-8", "surrogateescape")
+            documents.write(os.path.join(self._own.top, before.queue[0]), text)
         if added:
             documents.write(os.path.join(self._own.top, progress), added)
+
+    def _is_forged(self, before: Baseline) -> bool:
+        """Whether the queue is not what it was, line by line; git may end lines in another way."""
+        path, kept = before.queue
+        now = documents.content(os.path.join(self._own.top, path)) if path else kept
+        return now.replace(b"\r", b"") != kept.replace(b"\r", b"")
 
     def _is_ours(self, change: Change) -> bool:
         digest = self._written.get(change.path)
@@ -233,7 +247,8 @@ class Inspector:
             path = os.path.relpath(one.path, os.path.relpath(self._own.cwd, self._own.top))
             text = documents.read(os.path.join(self._own.top, one.path))
             if one.path == newest:
-                old = (self._repository.file(before.work, one.path) or b"").decode("utf-8", "surrogateescape")
+                stored = before.queue[1] if before.queue[0] == newest else self._repository.file(before.work, one.path)
+                old = (stored or b"").decode("utf-8", "surrogateescape")
                 self._compare(old, text, title, path, found)
             elif os.path.dirname(one.path) == logs and one.status == "A" and one.is_file:
                 _add(found.notes, [f"wrote a session log of its own, {path}"])

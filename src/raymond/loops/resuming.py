@@ -99,5 +99,10 @@ def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
         work = repository.commit(tree, [head], "raymond: at the resumption\n", date)
         repository.move(f"refs/raymond/{loop.id}/base", work)
         base = head if committed else before.head
-        documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(replace(before, head=base, work=work)))
+        name, kept = before.queue
+        queue = (
+            documents.read(os.path.join(loop.top, name)).encode("utf-8", "surrogateescape") if name in paths else kept
+        )
+        renewed = replace(before, head=base, work=work, queue=(name, queue))
+        documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(renewed))
     os.unlink(loop.file(PAUSED))

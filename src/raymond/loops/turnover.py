@@ -160,7 +160,9 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     ledger.sessions += 0 if failures else 1
     slot = str(len(ledger.entries) + 1)
     now = time()
-    base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
+    log = step.documents.path(LOGS, looked.log)
+    kept = (os.path.join(step.documents.inside, LOGS, looked.log), documents.content(log))
+    base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000", kept)
     begin_with(step, ledger, base)
     ledger.open = {
         "slot": slot,
