@@ -100,9 +100,7 @@ def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
         repository.move(f"refs/raymond/{loop.id}/base", work)
         base = head if committed else before.head
         name, kept = before.queue
-        queue = (
-            documents.read(os.path.join(loop.top, name)).encode("utf-8", "surrogateescape") if name in paths else kept
-        )
+        queue = documents.content(os.path.join(loop.top, name)) if name in paths else kept
         renewed = replace(before, head=base, work=work, queue=(name, queue))
         documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(renewed))
     os.unlink(loop.file(PAUSED))
