@@ -111,6 +111,31 @@ def test_killed_in_the_middle(tmp_path: Path, where: str) -> None:
     check(night)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("does", ["commits on top", "rewords it"])
+def test_a_commit_is_found_again_after_a_kill_whatever_a_person_did_since(tmp_path: Path, does: str) -> None:
+    night = Night(tmp_path)
+    program(night.path / ".git/hooks/post-commit", KILL)
+    assert night.loop().code == -signal.SIGKILL
+    night.room.nothing_runs()
+    (night.path / ".git/hooks/post-commit").unlink()
+    night.write({"README.md": "# Room\n\nmine\n", "staged.txt": "later\n"})
+    if does == "commits on top":
+        night.git("commit", "-qm", "mine", "README.md")
+    else:
+        message = night.git("log", "-1", "--format=%B").replace("feat: write", "feat: I say, write")
+        night.git("commit", "-q", "--amend", "-m", message, "README.md")
+    night.git("add", "staged.txt")
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 0, ran.out + ran.err
+    made = ["feat: write the answer", "mine"] if does == "commits on top" else ["feat: I say, write the answer"]
+    assert night.subjects == ["start", *made, "chore(loop): records"]
+    assert night.git("diff", "--cached", "--name-only") == "staged.txt"
+    assert night.text("docs/progress.md").count("(Continuous Session 1/5)") == 1
+    assert len(night.logs) == 2
+    assert [item["verdict"] for item in night.state["completedItems"]] == ["passed"]
+
+
 STEP = '[ -e "$TEST_ROOM/../killed" ] || step=$(cut -d " " -f 4 "/proc/$PPID/stat")\n'
 """Notes the step that runs the git which runs this, unless the loop was killed before."""
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import FAILED, Entry, entry_of
+from raymond.loops.repository import Repository
 from raymond.loops.step import Step
 
 
@@ -17,16 +18,32 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
     if "tree" not in given:
         return entry
     repository = step.repository
-    made = repository.head()
-    if not repository.is_made_of(made, given["tree"], [given["parent"]], given["message"]):
+    made = _there(step, given)
+    if not made:
         try:
             made = _made(step, given)
         except GitError as error:
             return _uncommitted(step, entry, str(error))
-    with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
-        repository.refresh()
-        repository.hook("post-commit")
+    if _is_planned(repository, repository.head(), given):  # after a commit of a person the index is theirs
+        with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
+            repository.refresh()
+            repository.hook("post-commit")
     return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
+
+
+def _there(step: Step, given: dict[str, Any]) -> str:
+    """The commit of the plan, if it was made before a kill: a person may have committed since, or reworded it."""
+    repository = step.repository
+    trailer = next((one for one in given["message"].splitlines() if one.startswith("Raymond-Item: ")), None)
+    branch = repository.reference(f"refs/heads/{given['branch']}")
+    for commit in repository.commits(given["parent"], branch):
+        if _is_planned(repository, commit, given) or trailer in repository.message(commit).splitlines():
+            return commit
+    return ""
+
+
+def _is_planned(repository: Repository, commit: str, given: dict[str, Any]) -> bool:
+    return repository.is_made_of(commit, given["tree"], [given["parent"]], given["message"])
 
 
 def _made(step: Step, given: dict[str, Any]) -> str:
