@@ -151,6 +151,58 @@ def test_an_unattended_start_does_not_answer_for_a_person(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_an_answer_on_another_branch_is_kept_and_nothing_is_done_there(tmp_path: Path) -> None:
+    night = paused(tmp_path)
+    night.git("switch", "-q", "main")
+    night.write({"mine.txt": "mine\n"})
+    told = night.room.raymond("answer", "n", "continue")
+    assert told.returncode == 5
+    assert "error: the loop works on raymond/n, and main is checked out\nhint: git switch" in told.stderr
+    assert "the answer is kept, nothing was started" in told.stderr
+    assert (night.subjects, night.git("status", "--porcelain")) == (["start"], "?? mine.txt")
+    (night.path / "mine.txt").unlink()
+    night.git("switch", "-q", "raymond/n")
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 1, ran.err
+    assert [item["title"] for item in night.state["completedItems"]] == ["Write the answer"]
+
+
+@pytest.mark.slow
+def test_no_item_begins_on_another_branch(tmp_path: Path) -> None:
+    night = Night(tmp_path, "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh check.sh] Once more\n")
+    hook = night.path / ".git/hooks/post-commit"
+    hook.write_text("#!/bin/sh\ngit switch -q main\n", "utf-8")
+    hook.chmod(0o755)
+    ran = night.loop()
+    assert ran.code == 3, ran.err
+    asked = night.room.raymond("inbox").stdout
+    assert "The loop works on raymond/n, and main is checked out: git switch raymond/n first." in asked
+    assert (night.subjects, night.state["status"]) == (["start"], "paused")
+    hook.unlink()
+    night.git("switch", "-q", "raymond/n")
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 0, ran.err
+    assert night.subjects == ["start", "feat: write the answer", "feat: once more", "chore(loop): records"]
+
+
+@pytest.mark.slow
+def test_however_a_loop_is_continued_it_has_the_checkout_for_itself(tmp_path: Path) -> None:
+    night = paused(tmp_path)
+    night.write({"PROMPT.md": "go\n"})
+    night.agent(f"{WAIT}{HONEST}")
+    with night.room.start("ralph", "PROMPT.md", "--id", "r", "--max-iterations", "1") as live:
+        live.sees("Selected item")
+        refused = [night.room.raymond(*args) for args in (("resume", "n"), ("answer", "n", "continue"))]
+        assert [one.returncode for one in refused] == [1, 5]
+        assert all("a ralph is running here: r" in one.stderr for one in refused)
+        (tmp_path / "go").touch()
+        assert live.process.wait(60) == 0
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 1, ran.err
+    assert [item["title"] for item in night.state["completedItems"]] == ["Write the answer"]
+
+
+@pytest.mark.slow
 def test_flags_that_a_resumed_loop_does_not_take_are_refused_or_named(tmp_path: Path) -> None:
     night = paused(tmp_path)
     refused = night.loop("--attempts", "3", verb="resume")

@@ -24,6 +24,10 @@ def go_on(run: RunHandle, *, attach: bool, verb: str = "answered") -> int:
         return 0
     try:
         steer.check_resume(run.project, run.start)
+        if run.start.loop:
+            from raymond.cli import loop_verbs
+
+            loop_verbs.take_over(run)
         return _here(run) if attach else _in_background(run, verb)
     except NotContinued as left:
         return _kept(run, str(left), verb, is_told=bool(left.again))

@@ -48,8 +48,8 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
 
 
 def take(handle: RunHandle, faces: Faces, show: ShowFlags, how: Resumption) -> HeldRun:
-    """Hold the run, to drive it in this process."""
-    return hold(
+    """Hold the run, to drive it in this process; a loop only where no other one runs."""
+    held = hold(
         handle.project,
         handle.id,
         faces,
@@ -60,6 +60,15 @@ def take(handle: RunHandle, faces: Faces, show: ShowFlags, how: Resumption) -> H
         by_itself=how.by_itself,
         recording=recording(show),
     )
+    if held.run.start.loop and not held.run.is_over:
+        from raymond.loops import starting
+
+        try:
+            starting.check_alone(held.project, handle.id)
+        except BaseException:
+            held.close()
+            raise
+    return held
 
 
 def recording(show: ShowFlags) -> Recording:

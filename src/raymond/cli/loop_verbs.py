@@ -14,6 +14,7 @@ from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
 from raymond.loops import ending, loop_status, resuming, starting
+from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Place
 from raymond.loops.settings import RALPH, SESSION
 from raymond.loops.starting import Found
@@ -175,6 +176,14 @@ def take_up(
     moves.ask(handle, given)
     resuming.answer(found.loop)
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+
+
+def take_over(handle: RunHandle) -> None:
+    """Before a loop goes on that somebody has answered: the same as before it is resumed."""
+    loop = LoopRun(handle.project, handle.read())
+    if not loop.run.is_over:
+        resuming.check(loop)
+        resuming.save(loop, None, tell)
 
 
 def _unheeded() -> list[str]:

@@ -117,6 +117,9 @@ def asks(step: Step, ledger: Ledger) -> str:
 
 def begin(step: Step, ledger: Ledger) -> list[str]:
     """The tags that let a fresh agent begin."""
+    if away := turnover.elsewhere(step, ledger):
+        write_state(step, ledger, "paused")
+        return away
     settings = step.settings
     ledger.sessions += 1
     slot, now = str(len(ledger.entries) + 1), time()

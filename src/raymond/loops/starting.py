@@ -34,6 +34,8 @@ PLAIN = os.path.join(os.path.dirname(WORKFLOW), "ralph")
 """The workflow of the plain loop."""
 
 
+_LOCKED: set[str] = set()
+"""The projects whose lock this process holds, or the one that it was forked from."""
 DENIED = (
     *("Bash(git push --force:*)", "Bash(git push -f:*)", "Bash(git push --mirror:*)", "Bash(git push --delete:*)"),
     *("Bash(git push * --force*)", "Bash(git push * -f)", "Bash(git push * --mirror*)", "Bash(git push * +*)"),
@@ -145,19 +147,21 @@ def archive(found: Documents, loop: str) -> str:
     return os.path.basename(name)
 
 
-def check_alone(project: Project) -> None:
-    """Refuse a second loop on the same checkout while the first lives, whichever of them it is.
+def check_alone(project: Project, own: str = "") -> None:
+    """Refuse a second loop on the same checkout while the first lives, whichever of them it is, but for `own`.
 
     The lock is held for as long as this process lives, or one that goes on in the background for it.
     """
     for id in project.ids():
         folder = project.run(id)
-        if not runs.is_driven(folder):
+        if id == own or not runs.is_driven(folder):
             continue
         loop = RunHandle(project, id).start.loop
         if loop:
             hint = f"raymond {loop} status shows it, raymond {loop} stop ends it after the item it is at"
             raise RunBusy(f"a {loop} is running here: {id}", path=folder.journal, hint=hint)
+    if project.root in _LOCKED:
+        return
     make_private(project.root)
     fd = private(os.path.join(project.root, "loop.lock"), os.O_RDWR | os.O_CREAT)
     try:
@@ -166,6 +170,7 @@ def check_alone(project: Project) -> None:
         os.close(fd)
         hint = "raymond list shows it"
         raise RunBusy("another loop starts or runs on this checkout", path=project.root, hint=hint) from None
+    _LOCKED.add(project.root)
 
 
 def prepare(place: Place, settings: Settings) -> tuple[Settings, Agenda]:

@@ -123,6 +123,16 @@ def question(about: str) -> str:
     return f"{PAUSING}\n{about}\n{CONTINUE}".replace("</", "< /")
 
 
+def elsewhere(step: Step, ledger: Ledger) -> list[str]:
+    """The tags that let a person switch back, if another branch than the loop's is checked out; empty otherwise."""
+    wanted = step.settings.branch
+    here = step.repository.branch() if wanted else ""
+    if here == wanted:
+        return []
+    about = f"The loop works on {wanted}, and {here or 'no branch'} is checked out: git switch {wanted} first."
+    return [tag("fork", "PAUSE.py", {"question": f"{about}\n{CONTINUE}"}), wait(ledger)]
+
+
 def look(step: Step, ledger: Ledger) -> Looked:
     """The queue of the newest session log, and what of it can be worked on."""
     log = step.documents.newest()
@@ -155,6 +165,9 @@ def _is_again(ledger: Ledger, item: Item) -> bool:
 
 def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     """The tags that let an agent begin the next item, once everything is noted that will be compared with."""
+    if away := elsewhere(step, ledger):
+        write_state(step, ledger, "paused", looked)
+        return away
     item = looked.selection.ready[0]
     failures = ledger.in_a_row(queue.key(item))
     ledger.sessions += 0 if failures else 1
