@@ -75,10 +75,11 @@ def ledger_of(run: Run) -> Ledger:
 
 
 def _take(found: Ledger, outcome: Outcome) -> None:
+    if outcome.status != "done":
+        return  # the item is open until NEXT.py has looked at what its agent left
     found.open = {}
     try:
-        if outcome.status == "done":
-            found.entries.append(ledger.entry_of(json.loads(outcome.result)))
+        found.entries.append(ledger.entry_of(json.loads(outcome.result)))
     except (ValueError, TypeError, AttributeError):
         return  # what a person or a judge said
 
