@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from looping import HONEST, LOG, Night
-from running import Live
+from running import Live, until
 
 STATE = "docs/.continuous-session-state.json"
 WAIT = "while [ ! -e $TEST_ROOM/../go ]; do sleep 0.02; done\n"
@@ -45,6 +45,50 @@ def test_running_with_no_process_is_resumed_and_what_was_changed_is_kept(tmp_pat
     assert night.git("show", "refs/raymond/n/1.interrupted:half.txt") == "half"
     assert night.state["workflow_id"] == "n"
     assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+
+
+@pytest.mark.slow
+def test_every_interruption_keeps_what_it_saved_and_the_state_names_who_drives(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    killed(night)
+    for number in (2, 3):
+        (tmp_path / "go").unlink()
+        night.agent(f"echo {number} > half.txt; touch $TEST_ROOM/../half{number}\n{WAIT}{HONEST}")
+        with night.room.start("continuous-session", "resume") as live:
+            until((tmp_path / f"half{number}").exists, "a turn")
+            assert (night.state["status"], night.state["pid"]) == ("running", live.pid)
+            live.signal(signal.SIGKILL)
+            live.process.wait()
+            night.room.clear()
+        (tmp_path / "go").touch()
+    assert night.loop("--yes", verb="resume").code == 0
+    names = ("1.interrupted", "1.interrupted-2", "1.interrupted-3")
+    assert [night.git("show", f"refs/raymond/n/{name}:half.txt") for name in names] == ["half", "2", "3"]
+
+
+@pytest.mark.slow
+def test_a_resume_that_is_killed_while_it_takes_over_a_persons_work_can_be_repeated(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"touch $TEST_ROOM/../began\n{WAIT}{HONEST}")
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
+        until((tmp_path / "began").exists, "a turn")
+        live.signal(signal.SIGTERM)
+        live.signal(signal.SIGTERM)
+        assert live.process.wait(60) == 128 + signal.SIGTERM
+    night.write({"mine.txt": "mine\n"})
+    night.commit("mine")
+    paused, resumed = (night.room.folder("n") / "loop" / name for name in ("paused", "resumed-1"))
+    noted = paused.read_bytes()
+    with night.room.start("continuous-session", "resume") as live:
+        until(lambda: resumed.exists() and not paused.exists(), "the new baseline")
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+        night.room.clear()
+    resumed.unlink()  # as if the kill had come before the digest was written
+    paused.write_bytes(noted)
+    (tmp_path / "go").touch()
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 0, ran.err
+    assert night.subjects == ["start", "mine", "feat: write the answer", "chore(loop): records"]
 
 
 def test_without_a_loop_there_is_nothing_to_resume_stop_or_show(tmp_path: Path) -> None:

@@ -61,10 +61,11 @@ def take(handle: RunHandle, faces: Faces, show: ShowFlags, how: Resumption) -> H
         recording=recording(show),
     )
     if held.run.start.loop and not held.run.is_over:
-        from raymond.loops import starting
+        from raymond.loops import resuming, starting
 
         try:
             starting.check_alone(held.project, handle.id)
+            resuming.note(held.project, held.run)
         except BaseException:
             held.close()
             raise

@@ -89,15 +89,20 @@ class Keeper(Struct, frozen=True):
         )
         return found, self.save(found)
 
-    def save(self, found: Baseline) -> str:
-        """Write it to the disk; its digest."""
+    def save(self, found: Baseline, *, renews: bool = False) -> str:
+        """Write it to the disk; its digest. One that renews another has its own file: a kill must not lose both."""
         data = msgspec.msgpack.encode(found)
-        files.replace(self.path, data, durable=True)
-        return hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(data).hexdigest()
+        files.replace(self._renewed(digest) if renews else self.path, data, durable=True)
+        return digest
+
+    def _renewed(self, digest: str) -> str:
+        return f"{self.path}-{digest[:16]}"
 
     def load(self, digest: str) -> Baseline:
         """The baseline that was journaled with this digest."""
-        data = files.contents(self.path)
+        renewed = self._renewed(digest)
+        data = files.contents(renewed if os.path.exists(renewed) else self.path)
         if hashlib.sha256(data).hexdigest() != digest:
             raise Error(f"{self.path} is not what was journaled: somebody has changed files of the run")
         return msgspec.msgpack.decode(data, type=Baseline)

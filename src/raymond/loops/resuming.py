@@ -7,12 +7,16 @@ from msgspec.structs import replace
 
 from raymond.control import steer
 from raymond.errors import UsageError
-from raymond.loops import documents
+from raymond.loops import documents, state, summary
 from raymond.loops.baseline import RESUMED, Keeper
 from raymond.loops.ending import PAUSED
+from raymond.loops.formats.state_file import Status
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Ask
+from raymond.loops.repository import Repository
 from raymond.machine.agent import ASKING, RUNNING
+from raymond.machine.run import Run
+from raymond.store.project import Project
 from raymond.verifier.private_git import PrivateGit
 
 QUESTIONS = {
@@ -31,7 +35,7 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     """
     opened = loop.ledger.open
     worker = next((one for one in loop.run.agents.values() if "iteration" in (one.variables or {})), None)
-    if opened and worker is not None and worker.status != RUNNING and opened.get("baseline"):
+    if opened.get("baseline") and (worker is None or worker.status != RUNNING):
         _take_over(loop, opened["slot"], opened["baseline"])
     if not opened or worker is None or worker.state not in ("WORK.md", "REJECTED.md"):
         return
@@ -42,9 +46,9 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     changed = [one for one in repository.dirt() if not loop.documents.owns(one)]
     if not base or not changed:
         return
-    name = f"refs/raymond/{loop.id}/{opened['slot']}.interrupted"
     head, date = repository.head(), f"{int(float(opened['began']))} +0000"
     kept = repository.commit(repository.tree(), [head], "raymond: an interrupted session\n", date)
+    name = _free(repository, f"refs/raymond/{loop.id}/{opened['slot']}.interrupted", kept)
     repository.move(name, kept)
     tell(f"what the interrupted session has changed is kept in {name}")
     if ask is None or worker.status == RUNNING:
@@ -58,6 +62,15 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     elif answer == "discard":
         repository.bring_back(base, changed)
         repository.refresh()
+
+
+def _free(repository: Repository, name: str, commit: str) -> str:
+    """The first name of a row, NAME, NAME-2 and so on, that names no other commit: what was saved before stays."""
+    number, free = 1, name
+    while repository.reference(free) not in ("", commit):
+        number += 1
+        free = f"{name}-{number}"
+    return free
 
 
 def check(loop: LoopRun) -> None:
@@ -78,6 +91,16 @@ def answer(loop: LoopRun) -> None:
     for agent in loop.run.agents.values():
         if agent.status == ASKING and agent.state == "PAUSE.py":
             steer.answer(loop.project, loop.id, agent.id, "continue")
+
+
+def note(project: Project, run: Run) -> None:
+    """Write into the state file that this process drives the loop, if it goes on in the middle of an item."""
+    loop = LoopRun(project, run)
+    path = loop.documents.state(loop.loop)
+    if loop.ledger.open and os.path.isdir(os.path.dirname(path)):
+        status: Status = "stopping" if loop.is_stopping else "running"
+        left = tuple(summary.remaining(loop))
+        state.write(path, loop.id, loop.settings, loop.ledger, status, left, pid=os.getpid())
 
 
 def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
@@ -102,5 +125,5 @@ def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
         name, kept = before.queue
         queue = documents.content(os.path.join(loop.top, name)) if name in paths else kept
         renewed = replace(before, head=base, work=work, queue=(name, queue))
-        documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(renewed))
+        documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(renewed, renews=True))
     os.unlink(loop.file(PAUSED))
