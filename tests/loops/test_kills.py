@@ -200,7 +200,7 @@ IS_CLOSED = '[ "$(git -C "$TEST_ROOM" log -1 --format=%s)" = "chore(loop): recor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["before the last commit", "after the last commit"])
+@pytest.mark.parametrize("where", ["before the last commit", "after the last commit", "after it, with git"])
 def test_killed_while_the_loop_ends(tmp_path: Path, where: str) -> None:
     night = Night(tmp_path, QUEUE, AGENT)
     if where.startswith("before"):
@@ -209,13 +209,15 @@ def test_killed_while_the_loop_ends(tmp_path: Path, where: str) -> None:
         night.git("config", "commit.gpgsign", "true")
     else:
         night.write({".git/info/attributes": "docs/summaries/* filter=kill\n"})
-        cleans = f"if {IS_CLOSED}; then {KILL}fi\ncat\n"
+        git = 'first=; [ -e "$TEST_ROOM/../killed" ] || first=1\n' if where.endswith("git") else ""
+        cleans = f'{git}if {IS_CLOSED}; then {KILL}[ -z "$first" ] || kill -9 "$PPID"; fi\ncat\n'
         night.git("config", "filter.kill.clean", program(tmp_path / "clean", cleans))
     ran = night.loop("--attempts", "1")
     assert ran.code == -signal.SIGKILL
     night.room.nothing_runs()
     assert night.subjects == (SUBJECTS[:-1] if where.startswith("before") else SUBJECTS)
     assert night.state["status"] == "running"
+    assert not (night.path / ".git/index.lock").exists()
     assert night.loop("--yes", verb="resume").code == 1
     check(night)
     assert len(list((night.path / "docs/summaries").iterdir())) == 1

@@ -377,26 +377,37 @@ class Repository(GitCalls):
 
         It is made aside and put in place as git does it: a git that is killed would leave a lock that stops the person.
         """
-        head, index = self.head(), os.path.join(git.directories(self.top)[0], "index")
+        head = self.head()
         if not head:
             return
         self._unlock()
         self.ask("read-tree", head, index=True)
         self.run("update-index", "-q", "--refresh", index=True)
-        aside = f"{index}.raymond"
+        self._put_index(_index_of(self.top))
+
+    def refresh_paths(self, paths: Iterable[str]) -> None:
+        """The same for some paths: what else a person has staged stays so."""
+        place, given = _index_of(self.top), b"".join(os.fsencode(path) + b"\0" for path in paths)
+        self._unlock()
+        if not os.path.exists(place):
+            return self.refresh()
+        shutil.copyfile(place, self.index)
+        self.run("update-index", "--add", "--remove", "-z", "--stdin", index=True, given=given)
+        self._put_index(place)
+
+    def _put_index(self, place: str) -> None:
+        """Let our own index be that of the person."""
+        aside, lock = f"{place}.raymond", f"{place}.lock"
+        if os.path.exists(aside) and os.path.exists(lock) and os.path.samefile(aside, lock):
+            os.unlink(lock)  # we were killed between the two calls below
         shutil.copyfile(self.index, aside)
         try:
-            os.link(aside, f"{index}.lock")
-            os.rename(f"{index}.lock", index)
+            os.link(aside, lock)
+            os.rename(lock, place)
         except FileExistsError:
             pass  # somebody is at it: their git will look at the files again
         finally:
             os.unlink(aside)
-
-    def refresh_paths(self, paths: Iterable[str]) -> None:
-        """The same for some paths: what else a person has staged stays so."""
-        given = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        self.run("update-index", "--add", "--remove", "-z", "--stdin", given=given)
 
     def exclude(self, patterns: Iterable[str]) -> None:
         """Keep files out of git for this checkout alone."""
@@ -424,3 +435,7 @@ class Repository(GitCalls):
             except OSError:
                 return
             above = os.path.dirname(above)
+
+
+def _index_of(top: str) -> str:
+    return os.path.join(git.directories(top)[0], "index")
