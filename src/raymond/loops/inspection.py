@@ -107,6 +107,8 @@ class Inspector:
         theirs = [one for one in own if not self._is_ours(one)]
         if self._is_forged(before) and before.queue[0] not in {one.path for one in own}:
             _add(found.tampered, [_FORGED])
+        if ours := [one.path for one in own if one not in theirs]:
+            found.left = self._repository.mixed(found.left, before.work, ours)
         self._look_at_documents(before, theirs, title, found)
         work = [one for one in changes if not self._own.owns(one.path)]
         found.changed = [one.path for one in work]
