@@ -152,3 +152,23 @@ def test_an_honest_agent_counts(tmp_path: Path, name: str) -> None:
     assert "Write the answer" not in night.text(newest).partition("## Next Steps")[2].partition("\n## ")[0]
     assert "20991231" not in newest
     assert "[VERIFY: sh check.sh] Write the answer" in night.text(LOG), "an older log stays as it was"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("does", ["echo 42 > lib/value", "echo 42 > lib/new; echo 42 > lib/value; rm -rf lib/.git"])
+def test_what_was_done_inside_of_a_submodule_awaits_a_person(tmp_path: Path, does: str) -> None:
+    night = Night(tmp_path, "1. [VERIFY: grep -q 42 lib/value] Write the answer\n2. [NO-VERIFY] Note\n")
+    night.git("init", "-q", "-b", "main", str(tmp_path / "lib"))
+    (tmp_path / "lib/value").write_text("41\n", "utf-8")
+    night.git("-C", str(tmp_path / "lib"), "add", "-A")
+    night.git("-C", str(tmp_path / "lib"), "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "lib")
+    night.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "lib"), "lib")
+    night.commit("lib")
+    night.agent(f'if grep -q "^# Note" "$PROMPT"; then echo x > note.txt; else {does}; fi; echo ITERATION_COMPLETE')
+    ran = night.loop("--attempts", "1")
+    assert ran.code == 1, ran.out
+    [failed] = night.state["failedItems"]
+    assert (failed["title"], failed["verdict"]) == ("Write the answer", "review")
+    assert failed["error"] == "changed the submodule lib, which is neither saved nor put back"
+    assert night.text("lib/value") == "42\n"
+    assert [item["title"] for item in night.state["completedItems"]] == ["Note"], "the next item is not blamed for it"

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import Error
+from raymond.loops import submodules
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step
 from raymond.system import files, git
@@ -52,6 +53,8 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """The git directory, and the one that it shares with other worktrees."""
     queue: tuple[str, bytes] = ("", b"")
     """The path of the session log with the queue, and what it said: git's own copy could be forged."""
+    modules: dict[str, str] = {}
+    """Every submodule, and how it stood."""
 
 
 class Keeper(Struct, frozen=True):
@@ -86,6 +89,7 @@ class Keeper(Struct, frozen=True):
             nested=repository.nested(),
             folders=git.directories(repository.top),
             queue=queue,
+            modules=submodules.states(repository, self._modules),
         )
         return found, self.save(found)
 
@@ -118,6 +122,14 @@ class Keeper(Struct, frozen=True):
         if git.directories(top) != before.folders:
             raise Error(f"{own} is not the git directory of {top} any more", hint="bring it back, then resume")
         return ["removed .git/HEAD"]
+
+    @property
+    def _modules(self) -> str:
+        return f"{self.private.path}-modules"
+
+    def changed_modules(self, before: Baseline) -> list[str]:
+        """The submodules that are not as they were."""
+        return submodules.changed(self.repository, self._modules, before.modules)
 
     def differences(self, before: Baseline) -> list[str]:
         """What decides how git sees the work, and is not as it was, in words."""

@@ -119,6 +119,8 @@ class Inspector:
         # What is in it is checked, and not committed.
         kind = found.notes if before.nested is None else found.review
         _add(kind, (f"left a repository of its own in {one}" for one in nested))
+        modules = self._keeper.changed_modules(before)
+        _add(found.review, (f"changed the submodule {path}, which is neither saved nor put back" for path in modules))
         self._keep(found)
         self._put_back(before, own, theirs, found)
         found.tree = self._repository.tree() if own else found.left

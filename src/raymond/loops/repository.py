@@ -188,6 +188,11 @@ class Repository(GitCalls):
         said = self.ask("ls-tree", "-z", "--name-only", "--full-tree", tree, f"{folder.rstrip('/')}/")
         return [os.fsdecode(one) for one in said.split(b"\0") if one]
 
+    def modules(self) -> list[str]:
+        """The submodules that HEAD has."""
+        said = self.ask("ls-tree", "-r", "-z", "--full-tree", "HEAD").split(b"\0")
+        return [os.fsdecode(one.partition(b"\t")[2]) for one in said if one.startswith(_MODULE.encode())]
+
     def changes(self, before: str, after: str) -> list[Change]:
         """What differs between two trees or commits."""
         parts = self.ask("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split(b"\0")
