@@ -76,6 +76,7 @@ def start(given: StartFlags, **own: Any) -> int:
         return _nothing(place, agenda)
     if given.dry_run:
         return _show(place, settings, agenda)
+    opening.branch_for(place, id, settings)  # refused before anything is committed or put away
     checks = [one.verification.command for one in agenda.selection.ready if one.verification.command]
     loaded = starting.load(own["workflow"] or starting.WORKFLOW, options, checks, SESSION)
     if found:

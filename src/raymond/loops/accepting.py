@@ -98,8 +98,7 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome
     message = commit_message.message(entry.title, facts, (), trailers)
     made = repository.commit(repository.tree([*changed, *own]), [head], message, date, sign=repository.signs)
     branch = repository.branch()
-    if not repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: accepted"):
-        raise UsageError("somebody has committed meanwhile", hint="try it again")
+    repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: accepted")
     repository.refresh()
     _decide(loop, entry)
     return Outcome(commit=made)

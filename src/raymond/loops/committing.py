@@ -23,7 +23,7 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
         try:
             made = _made(step, given)
         except GitError as error:
-            return _uncommitted(step, entry, str(error))
+            return _uncommitted(step, entry, f"{error} ({error.hint})" if error.hint else str(error))
     if _is_planned(repository, repository.head(), given):  # after a commit of a person the index is theirs
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
             repository.refresh()
@@ -52,8 +52,7 @@ def _made(step: Step, given: dict[str, Any]) -> str:
         raise GitError("somebody has moved HEAD or switched branches meanwhile")
     parents = [given["parent"]]
     made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=given["signs"])
-    if not repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit"):
-        raise GitError(f"the branch {given['branch']} could not be moved: somebody has committed meanwhile")
+    repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit")
     return made
 
 

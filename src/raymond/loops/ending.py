@@ -155,8 +155,7 @@ def _commit_records(loop: LoopRun) -> None:
         tree = repository.tree(own)
         if tree != repository.reference(f"{head}^{{tree}}"):  # after a kill, only the index may be behind
             made = repository.commit(tree, [head], message, date, sign=repository.signs)
-            if not repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records"):
-                return
+            repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records")
         repository.refresh_paths(own)
     except GitError as error:
         print(f"the records of the loop were not committed: {error}", file=sys.stderr)

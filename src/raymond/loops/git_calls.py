@@ -80,6 +80,8 @@ class GitCalls:
     def hooks_folder(self) -> str:
         """Where git would look for hooks."""
         said = self.run("rev-parse", "--git-path", "hooks", hooks=True)
+        if said.returncode:  # no folder would mean no hooks
+            raise wrong("rev-parse", said)
         return os.path.join(self.top, os.fsdecode(said.stdout.strip()))
 
     def hook(self, name: str, *args: str) -> tuple[int, str]:

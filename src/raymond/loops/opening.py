@@ -206,19 +206,35 @@ def move_to_worktree(repository: Repository, id: str) -> str:
     path = os.path.join(os.path.dirname(top), f"{os.path.basename(top)}-{id}")
     if os.path.lexists(path):
         raise UsageError(f"{path} is in the way", hint="remove it, or choose another --id")
+    if clash := repository.in_the_way(f"raymond/{id}"):
+        raise UsageError(
+            f"a branch `{clash}` is in the way of raymond/{id}", hint="rename it, or make a worktree yourself"
+        )
     repository.add_worktree(path, f"raymond/{id}")
     os.chdir(os.path.join(path, os.path.relpath(cwd, top)))
     return path
 
 
-def branch_out(place: Place, id: str, settings: Settings) -> Settings:
-    """The settings with the branch that the loop works on, which is checked out then."""
+def branch_for(place: Place, id: str, settings: Settings) -> str:
+    """The branch that the loop will work on; refused when it cannot be made or checked out here."""
     repository, here, asked = place.repository, place.repository.branch(), settings.branch
     if asked == "current" or (not asked and not repository.is_default(here)) or asked == here:
-        return replace(settings, branch=here)
+        return here
     name = asked or f"raymond/{id}"
     if not repository.is_branch_name(name):
         raise UsageError(f"`{name}` cannot be the name of a branch", hint="--branch NAME")
+    if f"refs/heads/{name}" in repository.elsewhere():
+        raise UsageError(f"another worktree has {name} checked out", hint="--branch NAME, or start the loop there")
+    if clash := repository.in_the_way(name):
+        raise UsageError(f"a branch `{clash}` is in the way of {name}", hint="--branch NAME")
+    return name
+
+
+def branch_out(place: Place, id: str, settings: Settings) -> Settings:
+    """The settings with the branch that the loop works on, which is checked out then."""
+    repository, name = place.repository, branch_for(place, id, settings)
+    if name == repository.branch():
+        return replace(settings, branch=name)
     there = repository.reference(f"refs/heads/{name}")
     if there and there != repository.head():
         repository.check_out(name)

@@ -302,11 +302,20 @@ class Repository(GitCalls):
         """Whether commits are signed here."""
         return self.said("config", "--type=bool", "--get", "commit.gpgsign") == "true"
 
-    def move(self, name: str, to: str, old: str | None = None, why: str = "raymond") -> bool:
-        """Let a reference name a commit; with `old`, only if it names that now. Whether it does."""
+    def move(self, name: str, to: str, old: str | None = None, why: str = "raymond") -> None:
+        """Let a reference name a commit; with `old`, only if it names that now. GitError when it does not."""
         before = [] if old is None else [old or "0" * len(to)]
         done = self.run("update-ref", "--no-deref", "-m", why, name, to, *before)
-        return done.returncode == 0
+        if not done.returncode:
+            return
+        lock = os.path.join(git.directories(self.top)[name != "HEAD"], f"{name}.lock")
+        if os.path.lexists(lock):
+            shown = os.path.relpath(lock, self.top) if lock.startswith(f"{self.top}/") else lock
+            hint = "wait until the other git has ended; if there is none, remove the file"
+            raise GitError(f"{name} cannot be written, because there is a lock: {shown}", hint=hint)
+        if old is not None and self.reference(name) != old:
+            raise GitError(f"{name} was not moved: somebody has moved it meanwhile", hint="look at it, then try again")
+        raise GitError(f"{name} cannot be written: {wrong('update-ref', done)}")
 
     def drop(self, name: str) -> None:
         """Remove a reference, if it is there."""
@@ -350,6 +359,12 @@ class Repository(GitCalls):
     def is_branch_name(self, name: str) -> bool:
         """Whether a branch can be called so."""
         return self.run("check-ref-format", "--branch", name).returncode == 0
+
+    def in_the_way(self, name: str) -> str:
+        """The branch because of which none can have this name, as git keeps them like files and folders."""
+        branches = self.said("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").splitlines()
+        clashes = (one for one in branches if name.startswith(f"{one}/") or one.startswith(f"{name}/"))
+        return next(clashes, "")
 
     def add_worktree(self, path: str, branch: str) -> None:
         """Make a worktree of HEAD, with a new branch."""

@@ -14,7 +14,6 @@ from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS, WRITTEN
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
-from raymond.loops.git_calls import GitError
 from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import Entry
 from raymond.loops.step import Step
@@ -103,10 +102,7 @@ class Work:
             repository.switch(before.branch)
         if before.head and repository.head() != before.head:
             name = f"refs/heads/{before.branch}" if before.branch else "HEAD"
-            if not repository.move(name, before.head):
-                raise GitError(
-                    f"{name} cannot be set back to {before.head[:12]}", hint="is there a stale lock in .git?"
-                )
+            repository.move(name, before.head)
         changed = [one.path for one in repository.changes(before.work, repository.tree())]
         ours = [one for one in changed if not self.step.documents.owns(one) and one not in found.hidden]
         repository.bring_back(before.work, ours)
