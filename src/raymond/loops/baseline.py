@@ -55,6 +55,12 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """The path of the session log with the queue, and what it said: git's own copy could be forged."""
     modules: dict[str, str] = {}
     """Every submodule, and how it stood."""
+    staged: str = ""
+    """A commit, on no branch, of what a person had staged; empty when that was nothing."""
+    is_index_broken: bool = False
+    """Whether git could not read the index."""
+    is_locked: bool = False
+    """Whether there was a lock of the index."""
 
 
 class Keeper(Struct, frozen=True):
@@ -69,7 +75,8 @@ class Keeper(Struct, frozen=True):
         repository = self.repository
         head = repository.head()
         self.private.prepare(head)
-        work = repository.commit(repository.tree(), [head], "raymond: before the item\n", date)
+        staged = self.staged(head, date)
+        work = repository.commit(repository.tree(), [head, staged], "raymond: before the item\n", date)
         repository.move(reference, work)
         copies, modes = _copies(repository.top)
         folder = repository.hooks_folder()
@@ -90,8 +97,16 @@ class Keeper(Struct, frozen=True):
             folders=git.directories(repository.top),
             queue=queue,
             modules=submodules.states(repository, self._modules),
+            staged=staged,
+            is_index_broken=repository.is_broken(),
+            is_locked=repository.is_locked,
         )
         return found, self.save(found)
+
+    def staged(self, head: str, date: str) -> str:
+        """A commit of what a person has staged now; empty when that is nothing."""
+        tree = self.repository.staged(head)
+        return self.repository.commit(tree, [head], "raymond: staged\n", date) if tree else ""
 
     def save(self, found: Baseline, *, renews: bool = False) -> str:
         """Write it to the disk; its digest. One that renews another has its own file: a kill must not lose both."""

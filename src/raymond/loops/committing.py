@@ -26,7 +26,7 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
             return _uncommitted(step, entry, f"{error} ({error.hint})" if error.hint else str(error))
     if _is_planned(repository, repository.head(), given):  # after a commit of a person the index is theirs
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
-            repository.refresh()
+            repository.refresh(given.get("staged", ""), given.get("base", ""))
             repository.hook("post-commit")
     return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
 

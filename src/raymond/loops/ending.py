@@ -1,8 +1,10 @@
 """The end of a loop, whichever way it came: state file, summary, closing commit; all of it can be repeated."""
 
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,14 +41,26 @@ def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False, 
 def conclude(loop: LoopRun) -> None:
     """Write down how it ended."""
     if loop.loop != RALPH or os.path.isdir(loop.documents.folder):
-        _note_pause(loop)
-        loop.kept = _put_away(loop)
+        with _told("it was not noted how everything stands"):
+            _note_pause(loop)
+        with _told("what failed items left stays in the tree"):
+            loop.kept = _put_away(loop)
         _write_summary(loop)
-        _commit_records(loop)
+        with _told("the records of the loop were not committed"):
+            _commit_records(loop)
         # The state file comes last: whoever finds it saying that the loop runs does all of this again.
         path = loop.documents.state(loop.loop)
         snapshot = tuple(summary.remaining(loop))
         state.write(path, loop.id, loop.settings, loop.ledger, status_of(loop), snapshot, pid=os.getpid())
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say what git did not do: whatever that is, there is a summary."""
+    try:
+        yield
+    except (GitError, OSError) as error:
+        print(f"{what}: {error}", file=sys.stderr)
 
 
 def status_of(loop: LoopRun) -> Status:
@@ -151,11 +165,8 @@ def _commit_records(loop: LoopRun) -> None:
         return
     message = f"{RECORDS}\n\n{loop.loop}: {summary.how(loop)}\n\nRaymond-Run: {loop.id}\n"
     date = f"{int(loop.run.now)} +0000"
-    try:
-        tree = repository.tree(own)
-        if tree != repository.reference(f"{head}^{{tree}}"):  # after a kill, only the index may be behind
-            made = repository.commit(tree, [head], message, date, sign=repository.signs)
-            repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records")
-        repository.refresh_paths(own)
-    except GitError as error:
-        print(f"the records of the loop were not committed: {error}", file=sys.stderr)
+    tree = repository.tree(own)
+    if tree != repository.reference(f"{head}^{{tree}}"):  # after a kill, only the index may be behind
+        made = repository.commit(tree, [head], message, date, sign=repository.signs)
+        repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records")
+    repository.refresh_paths(own)

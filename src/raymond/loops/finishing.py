@@ -109,6 +109,8 @@ def committed(
         "date": f"{int(time())} +0000",
         "branch": work.baseline.branch,
         "signs": work.baseline.signs,
+        "staged": work.baseline.staged,
+        "base": work.baseline.head,
     }
 
 

@@ -19,6 +19,7 @@ _FORGED = "rewrote what git has stored of the queue"
 _NAMED = 20
 _LONGEST = 150
 """Characters of one reason."""
+_LOCKED = "which stays: once no git is at work here, remove it, then `git reset`"
 _GENERATED = frozenset(
     "node_modules dist build target out bin obj venv .venv env .env.local __pycache__ .pytest_cache .mypy_cache"
     " .ruff_cache .tox .nox .next .nuxt .cache .gradle .idea .vscode .DS_Store coverage .coverage htmlcov".split()
@@ -97,6 +98,7 @@ class Inspector:
         self._keep(found)
         if differences:
             self._keeper.restore(before)  # git does nothing below that an agent has set
+        self._look_at_index(before, found)
         self._look_at_history(before, found)
         self._look_at_references(before, found)
         found.left = self._repository.tree()
@@ -125,6 +127,16 @@ class Inspector:
         self._put_back(before, own, theirs, found)
         found.tree = self._repository.tree() if own else found.left
         return found
+
+    def _look_at_index(self, before: Baseline, found: Inspection) -> None:
+        """An index that the agent broke is as it was again; a lock that it left is removed if no git can need it."""
+        if self._repository.is_locked and not before.is_locked:
+            way_out = "which was removed" if self._repository.unlock() else _LOCKED
+            _add(found.notes, [f"left .git/index.lock, {way_out}"])
+        if not before.is_index_broken and self._repository.is_broken():
+            _add(found.tampered, ["broke .git/index, which was put back"])
+            self._keep(found)
+            self._repository.refresh(before.staged, before.head)
 
     def _seen(self, before: Baseline, found: Inspection) -> list[Change]:
         """What changed, without what git had been told to ignore: that is a person's, and no part of the work."""

@@ -2,14 +2,14 @@
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from raymond.loops import documents
-from raymond.loops.git_calls import PATIENCE, SIGNING, GitCalls, GitError, wrong
+from raymond.loops.git_calls import PATIENCE, SIGNING, GitError, wrong
+from raymond.loops.persons_index import PersonsIndex
 from raymond.system import files, git
 from raymond.system.files import make_private
 
@@ -50,7 +50,7 @@ class Change(Struct, frozen=True):
         return self.status != "D" and self.mode not in (_LINK, _MODULE)
 
 
-class Repository(GitCalls):
+class Repository(PersonsIndex):
     """A work tree and its git directory; `index` is a file of our own in which trees are made."""
 
     # What there is
@@ -82,11 +82,6 @@ class Repository(GitCalls):
         folder = git.directories(self.top)[0]
         found = [words for name, words in _OPEN.items() if os.path.lexists(os.path.join(folder, name))]
         return found[0] if found else ""
-
-    @property
-    def is_locked(self) -> bool:
-        """Whether somebody is changing the index, or was killed while doing so."""
-        return os.path.lexists(os.path.join(git.directories(self.top)[0], "index.lock"))
 
     @property
     def is_sparse(self) -> bool:
@@ -392,43 +387,6 @@ class Repository(GitCalls):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self.index}.lock")
 
-    def refresh(self) -> None:
-        """Let the index of the person be as HEAD, so that `git status` tells what there is.
-
-        It is made aside and put in place as git does it: a git that is killed would leave a lock that stops the person.
-        """
-        head = self.head()
-        if not head:
-            return
-        self._unlock()
-        self.ask("read-tree", head, index=True)
-        self.run("update-index", "-q", "--refresh", index=True)
-        self._put_index(_index_of(self.top))
-
-    def refresh_paths(self, paths: Iterable[str]) -> None:
-        """The same for some paths: what else a person has staged stays so."""
-        place, given = _index_of(self.top), b"".join(os.fsencode(path) + b"\0" for path in paths)
-        self._unlock()
-        if not os.path.exists(place):
-            return self.refresh()
-        shutil.copyfile(place, self.index)
-        self.run("update-index", "--add", "--remove", "-z", "--stdin", index=True, given=given)
-        self._put_index(place)
-
-    def _put_index(self, place: str) -> None:
-        """Let our own index be that of the person."""
-        aside, lock = f"{place}.raymond", f"{place}.lock"
-        if os.path.exists(aside) and os.path.exists(lock) and os.path.samefile(aside, lock):
-            os.unlink(lock)  # we were killed between the two calls below
-        shutil.copyfile(self.index, aside)
-        try:
-            os.link(aside, lock)
-            os.rename(lock, place)
-        except FileExistsError:
-            pass  # somebody is at it: their git will look at the files again
-        finally:
-            os.unlink(aside)
-
     def exclude(self, patterns: Iterable[str]) -> None:
         """Keep files out of git for this checkout alone."""
         path = os.path.join(git.directories(self.top)[1], "info", "exclude")
@@ -455,7 +413,3 @@ class Repository(GitCalls):
             except OSError:
                 return
             above = os.path.dirname(above)
-
-
-def _index_of(top: str) -> str:
-    return os.path.join(git.directories(top)[0], "index")

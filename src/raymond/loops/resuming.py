@@ -119,11 +119,12 @@ def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
     paths |= {one.path for one in repository.changes(noted[1], now) if loop.documents.owns(one.path)}
     if paths:
         tree, date = repository.mixed(before.work, now, sorted(paths)), f"{int(loop.run.now)} +0000"
-        work = repository.commit(tree, [head], "raymond: at the resumption\n", date)
+        staged = keeper.staged(head, date)
+        work = repository.commit(tree, [head, staged], "raymond: at the resumption\n", date)
         repository.move(f"refs/raymond/{loop.id}/base", work)
         base = head if committed else before.head
         name, kept = before.queue
         queue = documents.content(os.path.join(loop.top, name)) if name in paths else kept
-        renewed = replace(before, head=base, work=work, queue=(name, queue))
+        renewed = replace(before, head=base, work=work, staged=staged, queue=(name, queue))
         documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(renewed, renews=True))
     os.unlink(loop.file(PAUSED))

@@ -106,7 +106,7 @@ class Work:
         changed = [one.path for one in repository.changes(before.work, repository.tree())]
         ours = [one for one in changed if not self.step.documents.owns(one) and one not in found.hidden]
         repository.bring_back(before.work, ours)
-        repository.refresh()
+        repository.refresh(before.staged, before.head)
         found.tree = repository.tree()
 
     # What is written about it

@@ -1,0 +1,141 @@
+"""The index of the person in whose checkout a loop works: what is staged there stays so."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable
+
+from raymond.loops.git_calls import GitCalls
+from raymond.system import git
+from raymond.system.files import make_private
+
+
+class PersonsIndex(GitCalls):
+    """Git in a work tree, and the index there; trees are made in a file of our own."""
+
+    @property
+    def _place(self) -> str:
+        return os.path.join(git.directories(self.top)[0], "index")
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether somebody is changing the index, or was killed while doing so."""
+        return os.path.lexists(f"{self._place}.lock")
+
+    def unlock(self) -> bool:
+        """Remove a lock that was left behind; whether it could be seen that no git is at work here."""
+        if _works_in(self.top):
+            return False
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._place}.lock")
+        return True
+
+    def is_broken(self) -> bool:
+        """Whether git cannot read it."""
+        return self.run("ls-files", "-z", "--", ".git").returncode != 0
+
+    def staged(self, head: str) -> str:
+        """The tree of what a person has staged; empty when that is nothing."""
+        done = self.run("diff-index", "--cached", "--quiet", head) if head else None
+        return self._read(self._aside()) if done and done.returncode == 1 else ""
+
+    def _aside(self) -> GitCalls:
+        """Git with a second index of our own: flags of the person's entries have no place in the first one."""
+        aside = GitCalls(self.top, f"{self.index}.aside")
+        make_private(os.path.dirname(aside.index))
+        for path in (f"{aside.index}.lock", aside.index):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        return aside
+
+    def _read(self, aside: GitCalls) -> str:
+        """Copy the person's index; its tree, empty when there is none, or git cannot read it."""
+        try:
+            shutil.copyfile(self._place, aside.index)
+        except FileNotFoundError:
+            return ""
+        return aside.said("write-tree", index=True)
+
+    def refresh(self, staged: str = "", base: str = "") -> None:
+        """Let the index be as HEAD, so that `git status` tells what there is.
+
+        What was `staged` when HEAD was `base` stays so, unless it was committed since. Flags of entries stay too. It is
+        made aside and put in place as git does it: a git that is killed would leave a lock that stops the person.
+        """
+        head = git.head(self.top)
+        if not head:
+            return
+        aside = self._aside()
+        wanted = _merged(aside, staged, base, head) if staged else head
+        if there := self._read(aside):
+            _change(aside, there, wanted)
+        else:
+            aside.ask("read-tree", wanted, index=True)
+        aside.run("update-index", "-q", "--refresh", index=True)
+        self._put(aside.index)
+
+    def refresh_paths(self, paths: Iterable[str]) -> None:
+        """Let some paths be in the index as they are in the tree: what else a person has staged stays so."""
+        aside = self._aside()
+        if not self._read(aside):
+            return self.refresh()
+        given = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        aside.run("update-index", "--add", "--remove", "-z", "--stdin", index=True, given=given)
+        self._put(aside.index)
+
+    def _put(self, made: str) -> None:
+        """Let an index that was made aside be that of the person; no link is followed."""
+        new, lock = f"{self._place}.raymond", f"{self._place}.lock"
+        with contextlib.suppress(OSError):
+            if os.path.samefile(new, lock):
+                os.unlink(lock)  # we were killed between the two calls below
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        with open(fd, "wb") as to, open(made, "rb") as file:
+            shutil.copyfileobj(file, to)
+        try:
+            os.link(new, lock)
+            os.rename(lock, self._place)
+        except FileExistsError:
+            pass  # somebody is at it: their git will look at the files again
+        finally:
+            os.unlink(new)
+
+
+def _merged(aside: GitCalls, staged: str, base: str, head: str) -> str:
+    """The tree of what was staged, with what was committed since."""
+    aside.ask("read-tree", staged, index=True)
+    _change(aside, base, head)
+    return aside.ask("write-tree", index=True).decode("ascii").strip()
+
+
+def _change(aside: GitCalls, before: str, after: str) -> None:
+    """Make those entries of an index that differ between two trees as the second one has them."""
+    parts = aside.ask("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split(b"\0")
+    lines = []
+    for head, path in zip(parts[::2], parts[1::2], strict=False):
+        _, mode, _, new, _ = head.split(b" ")
+        lines.append(mode + b" " + new + b"\t" + path + b"\0")
+    aside.ask("update-index", "-z", "--index-info", index=True, given=b"".join(lines))
+
+
+def _works_in(top: str) -> bool:
+    """Whether a git may be at work in a tree: also where processes cannot be seen."""
+    try:
+        pids = [one for one in os.listdir("/proc") if one.isdigit()]
+    except OSError:
+        return True
+    return any(_is_git(pid, top) for pid in pids)
+
+
+def _is_git(pid: str, top: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            if not file.read().startswith("git"):
+                return False
+        return f"{os.readlink(f'/proc/{pid}/cwd')}/".startswith(f"{top}/")
+    except FileNotFoundError:
+        return False  # it has ended
+    except OSError:
+        return True  # another user's

@@ -1,0 +1,88 @@
+"""The index of the person in whose checkout a loop works: it is theirs, and it is whole when the loop is done."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from looping import HONEST, Night
+
+pytestmark = pytest.mark.slow
+TWO = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: test -e two] Second\n"
+
+
+def staging(path: Path, agent: str) -> Night:
+    """A night in a tree where a person has staged one version of a file and works on another."""
+    night = Night(path, agent=agent)
+    night.write({"local.cfg": "url = prod\n", "PROMPT.md": "Make it 42\n"})
+    night.commit("more")
+    night.write({"local.cfg": "url = my machine\n", "README.md": "staged\n", "new.txt": "staged too\n"})
+    night.git("update-index", "--skip-worktree", "local.cfg")
+    night.git("add", "README.md", "new.txt")
+    night.write({"README.md": "an experiment\n"})
+    return night
+
+
+def check_staged(night: Night) -> None:
+    assert night.git("show", ":README.md") == "staged"
+    assert night.git("ls-files", "-v", "local.cfg") == "S local.cfg"
+    assert night.git("status", "--porcelain", "--untracked-files=no").splitlines() == ["MM README.md", "A  new.txt"]
+    assert (night.text("README.md"), night.text("local.cfg")) == ("an experiment\n", "url = my machine\n")
+
+
+def test_what_a_person_has_staged_stays_so_after_a_commit(tmp_path: Path) -> None:
+    night = staging(tmp_path, HONEST)
+    ran = night.loop("PROMPT.md", "--gate", "sh check.sh", loop="ralph")
+    assert ran.code == 0, ran.err
+    assert night.git("show", "--name-only", "--format=", "HEAD~1").split() == ["answer.txt"]
+    check_staged(night)
+
+
+def test_what_an_agent_has_staged_goes_with_its_work(tmp_path: Path) -> None:
+    night = staging(tmp_path, "echo evil > README.md; echo x > x.txt; mkdir .github; touch .github/x; git add -A; echo")
+    ran = night.loop("--on-dirty", "continue", "--attempts", "1")
+    assert ran.code == 1, ran.err
+    assert not (night.path / "x.txt").exists()
+    check_staged(night)
+
+
+def test_a_lock_that_an_agents_git_left_is_removed_and_named(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"touch .git/index.lock; {HONEST}")
+    ran = night.loop()
+    assert ran.code == 0, ran.out
+    assert "the agent left .git/index.lock, which was removed" in ran.out
+    assert night.git("status", "--porcelain") == ""
+
+
+def test_a_lock_stays_while_a_git_is_at_work_in_the_tree(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"touch .git/index.lock; {HONEST}")
+    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=night.path, stdin=subprocess.PIPE):
+        ran = night.loop()
+    assert ran.code == 0, ran.out
+    assert "left .git/index.lock, which stays: once no git is at work here, remove it, then `git reset`" in ran.out
+    (night.path / ".git/index.lock").unlink()
+    night.git("reset", "-q")
+    assert night.git("status", "--porcelain") == ""
+
+
+def test_an_index_that_an_agent_broke_is_put_back_and_named(tmp_path: Path) -> None:
+    breaks = "echo 42 > answer.txt; echo garbage > .git/index"
+    agent = f'if grep -q "^# Second" $PROMPT; then touch two; else {breaks}; fi; echo ITERATION_COMPLETE'
+    night = Night(tmp_path, TWO, agent)
+    ran = night.loop()
+    assert ran.code == 1, ran.err
+    assert [one["verdict"] for one in night.state["failedItems"]] == ["tampered"]
+    assert "broke .git/index, which was put back" in ran.out
+    assert night.subjects == ["start", "feat: second", "chore(loop): records"]
+    assert night.git("status", "--porcelain") == ""
+
+
+def test_a_loop_in_a_repository_that_cannot_be_read_any_more_has_a_summary(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    hook = night.path / ".git/hooks/post-commit"
+    hook.write_text("#!/bin/sh\necho garbage > .git/index\n", "utf-8")
+    hook.chmod(0o755)
+    ran = night.loop()
+    assert ran.out.startswith("# continuous-session n\n")
+    assert "the records of the loop were not committed: " in ran.err
+    assert [one["title"] for one in night.state["completedItems"]] == ["Write the answer"]
