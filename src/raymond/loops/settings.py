@@ -8,6 +8,8 @@ from msgspec.structs import asdict
 
 VARIABLE = "loop"
 """The variable of the run that holds them."""
+BRACES = "loop_braces"
+"""The one that stands for two opening braces, so that a text with `{{input}}` in it can be handed on."""
 SESSION, RALPH = "continuous-session", "ralph"
 ON_FAIL = ("skip", "retry", "create-fix-task", "pause")
 ON_REPEAT = ("block", "pause")

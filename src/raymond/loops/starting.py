@@ -20,7 +20,7 @@ from raymond.loops.documents import LOGS, STATES, Documents
 from raymond.loops.formats import state_file
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Agenda, Place
-from raymond.loops.settings import RALPH, VARIABLE, Settings
+from raymond.loops.settings import BRACES, RALPH, VARIABLE, Settings
 from raymond.loops.wishes import STOP
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
@@ -211,7 +211,7 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> L
 
 def begin(loaded: Loaded, choices: Choices, settings: Settings) -> RunHandle:
     """Write the first decision of the loop's run."""
-    choices.variables = {**choices.variables, VARIABLE: settings.write()}
+    choices.variables = {**choices.variables, VARIABLE: settings.write(), BRACES: "{{"}
     choices.loop = settings.loop
     return starts.begin_here(loaded, choices)
 

@@ -79,8 +79,11 @@ def _left_out() -> dict[str, str]:
 
 
 def tag(name: str, body: str, attributes: Mapping[str, Any] = {}) -> str:
-    """A tag as it is written."""
-    said = "".join(f' {key}="{_escaped(str(value))}"' for key, value in attributes.items() if value is not None)
+    """A tag as it is written; its `input` arrives as it is here, whatever stands in it."""
+    given = {key: str(value) for key, value in attributes.items() if value is not None}
+    if "input" in given:
+        given["input"] = _literal(given["input"])
+    said = "".join(f' {key}="{_escaped(value)}"' for key, value in given.items())
     return f"<{name}{said}>{body}</{name}>"
 
 
@@ -94,6 +97,12 @@ def end(*tags: str) -> NoReturn:
     with open(os.environ["RAYMOND_OUT"], "w", encoding="utf-8", errors="surrogatepass") as file:
         file.write("\n".join(tags))
     sys.exit(0)
+
+
+def _literal(text: str) -> str:
+    """A text in which names between braces are not replaced: the braces themselves are what is replaced."""
+    is_bound = f"RAYMOND_VAR_{settings.BRACES}" in os.environ or settings.BRACES in _left_out()
+    return text.replace("{{", "{{" + settings.BRACES + "}}") if is_bound else text
 
 
 def _escaped(value: str) -> str:

@@ -1,0 +1,65 @@
+"""Texts of people, agents and programs reach whoever reads them as they were written."""
+
+from pathlib import Path
+
+import pytest
+
+from looping import HONEST, Night
+from running import Ran
+
+NAMES = "{{input}} {{results}} {{title}} {{{input}}} {{loop_braces}} {{"
+
+
+def sent(night: Night, agent: str) -> str:
+    """Everything that an agent was told."""
+    transcript = Ran(night.room, "n", 0, "", "").transcript(agent)
+    return "\n".join(str(one.get("sent", "")) for one in transcript)
+
+
+@pytest.mark.slow
+def test_names_in_braces_in_an_item_a_check_and_a_message(tmp_path: Path) -> None:
+    queue = f"1. [VERIFY: sh check.sh] Replace {NAMES}\n   Details {NAMES}\n2. [NO-VERIFY] Second\n"
+    agent = f"""
+    echo 'I said {NAMES}'
+    grep -q '^# Second' "$PROMPT" && echo ITERATION_FAILED
+    grep -q 'An earlier session' "$PROMPT" && echo 42 > answer.txt
+    echo ITERATION_COMPLETE
+    """
+    night = Night(tmp_path, queue, agent)
+    night.write({"check.sh": f"grep -q 42 answer.txt || {{ echo 'Printed {NAMES}'; exit 1; }}\n"})
+    night.commit("check")
+    ran = night.loop()
+    assert ran.code == 1, ran.err
+    assert [one["title"] for one in night.state["completedItems"]] == [f"Replace {NAMES}"]
+    assert night.state["failedItems"][0]["error"].endswith(f"I said {NAMES}")
+    told = sent(night, "main_work1")
+    assert f"# Replace {NAMES}\n\nDetails {NAMES}\n" in told
+    assert told.rpartition("An earlier session")[2].count(f"Printed {NAMES}") == 1, told
+    assert f"I said {NAMES}" in night.text(f"docs/session_logs/{night.logs[1]}")
+
+
+@pytest.mark.slow
+def test_names_in_braces_that_a_hook_prints(tmp_path: Path) -> None:
+    agent = f"""
+    if grep -q 'hook of this project' "$PROMPT"; then echo fine > style.txt; echo 'I said {NAMES}'; echo ITERATION_COMPLETE
+    else {HONEST}; fi
+    """
+    night = Night(tmp_path, agent=agent)
+    hook = night.path / ".git/hooks/pre-commit"
+    refuses = f"[ -e style.txt ] || {{ echo 'no style: {NAMES}'; exit 1; }}"
+    hook.write_text(f"#!/bin/sh\n{refuses}\ngrep -q tidy answer.txt || echo tidy >> answer.txt\n", "utf-8")
+    hook.chmod(0o755)
+    ran = night.loop()
+    assert ran.code == 0, ran.err
+    assert f"no style: {NAMES}" in sent(night, "main_work1")
+    assert f"I said {NAMES}" in night.text(f"docs/session_logs/{night.logs[-1]}"), "also after the second check"
+
+
+@pytest.mark.slow
+def test_names_in_braces_in_a_prompt_file(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"echo x >> x.txt; echo 'I said {NAMES}'; echo ITERATION_COMPLETE")
+    night.write({"PROMPT.md": f'Render {NAMES} in the "mail"\n'})
+    done = night.room.raymond(*"ralph PROMPT.md --id n --pause 0s --max-iterations 2 --commit always".split())
+    assert done.returncode == 0, done.stderr
+    assert [f'Render {NAMES} in the "mail"\n' in sent(night, f"main_work{number}") for number in (1, 2)] == [True] * 2
+    assert f"The agent said: I said {NAMES}" in " ".join(night.git("log", "-1", "--format=%B", "HEAD~1").split())
