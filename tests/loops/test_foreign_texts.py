@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, Night
+from looping import HONEST, LOG, Night
 from running import Ran
 
 NAMES = "{{input}} {{results}} {{title}} {{{input}}} {{loop_braces}} {{"
@@ -63,3 +63,19 @@ def test_names_in_braces_in_a_prompt_file(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [f'Render {NAMES} in the "mail"\n' in sent(night, f"main_work{number}") for number in (1, 2)] == [True] * 2
     assert f"The agent said: I said {NAMES}" in " ".join(night.git("log", "-1", "--format=%B", "HEAD~1").split())
+
+
+@pytest.mark.slow
+def test_a_title_that_is_not_utf_8_is_done_once(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    queue = b"1. [VERIFY: sh check.sh] Write caf\xe9\n2. [VERIFY: test -e tea] Make th\xe9\n3. [BLOCKED: x] L\xe4ter\n"
+    (night.path / LOG).write_bytes(b"## Next Steps\n\n" + queue)
+    night.commit("latin")
+    ran = night.loop("--on-fail", "retry", "--attempts", "1", "--max-failures", "2")
+    assert ran.code == 1, ran.err
+    assert [one["verification"] for one in night.state["completedItems"]] == ["passed"]
+    assert len(night.state["failedItems"]) == 1
+    left = (night.path / "docs/session_logs" / night.logs[-1]).read_bytes()
+    assert b"[VERIFY: test -e tea] Make th\xe9\n" in left, "blocked after two failures, in its own bytes"
+    assert b"[BLOCKED: x] L\xe4ter\n" in left
+    assert night.text("docs/progress.md").count("###") == 3

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from raymond.loops import commit_message, documents, markers
-from raymond.loops.formats import session_log
+from raymond.loops.formats import queue, session_log
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.inspection import Inspection
@@ -76,7 +76,7 @@ def plan(work: Work, found: Inspection, gate: dict[str, Any], reply: str) -> dic
     told = session_log.told(markers.without(reply))
     proposed = [*found.proposed, *session_log.proposals(told.pop("Next Steps", ""))]
     result = _result(entry, gate)
-    blocks = [one.raw for one in work.queue_before() if " ".join(one.title.split()).casefold() != work.key]
+    blocks = [one.raw for one in work.queue_before() if queue.key(one) != work.key]
     work.write_log(told, [*blocks, *work.new(proposed)], found, f"Done. Verification: {result}.")
     done = f"**{work.title}**\n\n{told.get('Summary', '')[:2000]}"
     work.write_progress(done, result)

@@ -90,8 +90,11 @@ class Inspector:
         self._written = written
         """What Raymond itself has written for the item, before it was killed: path -> digest."""
 
-    def look(self, before: Baseline, title: str, is_checked: Callable[[], bool]) -> Inspection:
-        """What was found now, and in earlier looks at the same item; `is_checked`: are the files those of the check?"""
+    def look(self, before: Baseline, item: str, is_checked: Callable[[], bool]) -> Inspection:
+        """What was found now, and in earlier looks at the same item, whose key is `item`.
+
+        `is_checked`: are the files those of the check?
+        """
         found = self._earlier()
         differences = [*self._keeper.regained(before), *self._keeper.differences(before)]
         _add(found.tampered, differences)
@@ -111,7 +114,7 @@ class Inspector:
             _add(found.tampered, [_FORGED])
         if ours := [one.path for one in own if one not in theirs]:
             found.left = self._repository.mixed(found.left, before.work, ours)
-        self._look_at_documents(before, theirs, title, found)
+        self._look_at_documents(before, theirs, item, found)
         work = [one for one in changes if not self._own.owns(one.path)]
         found.changed = [one.path for one in work]
         _add(found.review, doubts.of_changes(self._repository, [*work, *theirs, *self._committed(before, found)]))
@@ -256,7 +259,7 @@ class Inspector:
                 yield from self._repository.changes(above, commit)
             above = commit
 
-    def _look_at_documents(self, before: Baseline, own: Iterable[Change], title: str, found: Inspection) -> None:
+    def _look_at_documents(self, before: Baseline, own: Iterable[Change], item: str, found: Inspection) -> None:
         logs = os.path.join(self._own.inside, LOGS)
         newest = os.path.join(logs, session_log.newest(_names(self._repository, before.work, logs)) or "-")
         for one in own:
@@ -265,7 +268,7 @@ class Inspector:
             if one.path == newest:
                 stored = before.queue[1] if before.queue[0] == newest else self._repository.file(before.work, one.path)
                 old = (stored or b"").decode("utf-8", "surrogateescape")
-                self._compare(old, text, title, path, found)
+                self._compare(old, text, item, path, found)
             elif os.path.dirname(one.path) == logs and one.status == "A" and one.is_file:
                 _add(found.notes, [f"wrote a session log of its own, {path}"])
                 said = session_log.told(text)
@@ -275,11 +278,10 @@ class Inspector:
                 verb = {"A": "made", "D": "removed"}.get(one.status, "changed")
                 _add(found.notes, [f"{verb} {path}, which Raymond writes"])
 
-    def _compare(self, old: str, new: str, title: str, path: str, found: Inspection) -> None:
+    def _compare(self, old: str, new: str, own: str, path: str, found: Inspection) -> None:
         """What became of the queue while a turn ran: whoever changed it, it counts for no item of now."""
         before = {queue.key(one): one for one in queue.read(old).items}
         now = {queue.key(one): one for one in queue.read(new).items}
-        own = " ".join(title.split()).casefold()
         added = [one for key, one in now.items() if key not in before]
         _add(
             found.proposed, (one.raw if one.proposed else queue.marked(one.raw, session_log.PROPOSED) for one in added)

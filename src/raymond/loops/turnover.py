@@ -182,6 +182,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         "iteration": str(ledger.sessions),
         "most": str(step.settings.most or "any number"),
         "title": item.title,
+        "key": queue.key(item),
         "item": item.raw,
         "details": item.details,
         "check": item.verification.command if item.verification.kind == "command" else "",

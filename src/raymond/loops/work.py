@@ -35,7 +35,7 @@ class Work:
         """Which of all items of the run this is, counted with every try."""
         self.number = int(value("iteration") or 1)
         self.title = value("title")
-        self.key = value("key") or " ".join(self.title.split()).casefold()
+        self.key = value("key") or queue.key_of(self.title)
         self.raw = value("item")
         self.details = value("details")
         self.check = value("check")
@@ -70,7 +70,7 @@ class Work:
         path = self.step.file(f"found-{self.slot}")
         aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
         inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.step.key, aside)
-        found = inspector.look(self.baseline, self.title, is_checked)
+        found = inspector.look(self.baseline, self.key, is_checked)
         if found.left != found.tree:  # documents of the loop were put back
             self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
         return found

@@ -194,7 +194,12 @@ def runnable(items: Iterable[Item]) -> list[Item]:
 
 def key(item: Item) -> str:
     """What makes two items the same: their title, whatever its case and blanks."""
-    return " ".join(item.title.split()).casefold()
+    return key_of(item.title)
+
+
+def key_of(title: str) -> str:
+    """The key of an item with this title. Bytes that are no UTF-8 are spelled out: no journal can hold them."""
+    return " ".join(title.split()).casefold().encode("utf-8", "backslashreplace").decode()
 
 
 def is_nothing(text: str) -> bool:
