@@ -1,5 +1,6 @@
 """What a loop cannot work with: a clear message, a way on, and nothing lost."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -220,7 +221,7 @@ def test_a_read_only_folder_of_documents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "code", "told"),
     [
-        ("", 2, "there is no folder docs here"),
+        ("", 2, "docs is a file, not a folder"),
         ("../elsewhere", 2, "--docs docs is not in this repository"),
         ("inside", 1, "/docs is a link to "),
     ],
@@ -241,6 +242,49 @@ def test_a_file_or_a_link_in_place_of_the_folder_of_documents(
     assert told in ran.err
     assert "hint: " in ran.err
     assert not night.room.folder("n").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_something_else_in_place_of_the_newest_log(tmp_path: Path, kind: str) -> None:
+    night = Night(tmp_path)
+    newest = night.path / "docs/session_logs/20260101_0900_session.md"
+    if kind == "pipe":
+        os.mkfifo(newest)
+    elif kind == "link":
+        newest.symlink_to("20250117_0900_session.md")
+    else:
+        newest.mkdir()
+    said = refused(night)
+    assert "docs/session_logs/20260101_0900_session.md is not a regular file" in said
+    assert "hint: put a file in its place, or remove it" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["progress.md", "session_logs/20260101_0900_session.md"])
+def test_a_document_that_is_too_large(tmp_path: Path, name: str) -> None:
+    night = Night(tmp_path)
+    with open(night.path / "docs" / name, "wb") as file:
+        file.truncate((16 << 20) + 1)
+    night.commit("large")
+    said = refused(night)
+    assert f"docs/{name} is larger than 16 MiB: a loop reads all of it" in said
+    assert "hint: move what is old in it to another file, and commit that" in said
+
+
+@pytest.mark.slow
+def test_a_document_that_grows_during_the_loop_is_never_cut_off(tmp_path: Path) -> None:
+    second = "if grep -q '^# Second' $PROMPT; then truncate -s 70M docs/progress.md; touch two; fi"
+    night = Night(tmp_path, "1. [VERIFY: sh check.sh] First\n2. [VERIFY: test -e two] Second\n", f"{second}; {HONEST}")
+    history = "line of history\n" * ((1 << 20) - 2)  # with the first entry it has more than 16 MiB
+    night.write({"docs/progress.md": history + "THE LAST LINE\n"})
+    night.commit("history")
+    ran = night.loop()
+    assert ran.code == 0, ran.err
+    progress = night.text("docs/progress.md")
+    assert progress.startswith(history + "THE LAST LINE\n")
+    assert progress.count("(Continuous Session ") == 2
+    assert "rewrote docs/progress.md, which was put back" in ran.out
 
 
 @pytest.mark.slow

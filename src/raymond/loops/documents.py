@@ -19,8 +19,10 @@ WRITTEN = "written"
 """The file in the folder of a loop with the summaries that it wrote: path -> digest."""
 _ASIDE = ".raymond-new"
 """The end of the name under which a document is written first."""
-_LARGEST = 16 << 20
-"""Bytes of a document that are read: more than a person ever wrote."""
+LARGEST = 16 << 20
+"""Bytes of a document that a loop begins with: more than a person ever wrote."""
+_MOST = 4 * LARGEST
+"""Bytes of one that are read, with all that the loop has added."""
 
 
 class Documents(Struct, frozen=True):
@@ -82,15 +84,27 @@ class Documents(Struct, frozen=True):
         return [*(f"/{os.path.join(self.inside, name)}*" for name in STATES.values()), f"*{_ASIDE}", "/.raymond/"]
 
 
+class TooLarge(Error):
+    """A document that cannot be read as a whole, so nothing can be written in its place."""
+
+
 def read(path: str) -> str:
     """The text of a document, every byte of it; empty when there is none, or something else than a file."""
+    found = content(path)
+    if len(found) > _MOST:
+        raise TooLarge(f"{path} is larger than {_MOST >> 20} MiB", hint="move what is old in it to another file")
+    return found.decode("utf-8", "surrogateescape")
+
+
+def beginning(path: str) -> str:
+    """The same for whoever writes nothing of it back: a text that is too large is cut off."""
     return content(path).decode("utf-8", "surrogateescape")
 
 
 def content(path: str) -> bytes:
     """The same in bytes."""
     try:
-        return files.contents(path, _LARGEST)
+        return files.contents(path, _MOST + 1)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EIO):
             raise
@@ -114,7 +128,7 @@ def note(path: str, name: str, text: str) -> None:
 
 def write(path: str, text: str) -> None:
     """Write a document at once: whoever reads it sees the one before or this one. No link is followed."""
-    if read(path) == text and os.path.isfile(path) and not os.path.islink(path):
+    if beginning(path) == text and os.path.isfile(path) and not os.path.islink(path):
         return
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True)

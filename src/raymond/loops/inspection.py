@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from raymond.loops import documents, doubts
 from raymond.loops.baseline import Baseline, Keeper, hooks_in
-from raymond.loops.documents import LOGS, PROGRESS, Documents
+from raymond.loops.documents import LOGS, PROGRESS, Documents, TooLarge
 from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.formats.item import Item
 from raymond.loops.repository import Change, Repository
@@ -198,8 +198,11 @@ class Inspector:
         added = ""
         if progress in {one.path for one in theirs} and not found.verdict:
             old = (self._repository.file(before.work, progress) or b"").decode("utf-8", "surrogateescape")
-            new = documents.read(os.path.join(self._own.top, progress))
-            if new.startswith(old):
+            try:
+                new: str | None = documents.read(os.path.join(self._own.top, progress))
+            except TooLarge:
+                new = None
+            if new is not None and new.startswith(old):
                 added = old + _fit(new[len(old) :])
             else:
                 _add(found.notes, [f"rewrote {self._own.shown(PROGRESS)}, which was put back"])
@@ -264,7 +267,7 @@ class Inspector:
         newest = os.path.join(logs, session_log.newest(_names(self._repository, before.work, logs)) or "-")
         for one in own:
             path = os.path.relpath(one.path, os.path.relpath(self._own.cwd, self._own.top))
-            text = documents.read(os.path.join(self._own.top, one.path))
+            text = documents.beginning(os.path.join(self._own.top, one.path))
             if one.path == newest:
                 stored = before.queue[1] if before.queue[0] == newest else self._repository.file(before.work, one.path)
                 old = (stored or b"").decode("utf-8", "surrogateescape")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond.errors import UsageError
 from raymond.loops import documents
-from raymond.loops.documents import LOGS, SUMMARIES, Documents
+from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PROGRESS, SUMMARIES, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.queue import Queue
 from raymond.loops.ledger import Ledger
@@ -52,6 +52,8 @@ _INIT = "git init && git add -A && git commit -m 'Start'"
 
 def check_docs(found: Documents) -> None:
     """Refuse a directory without the folder of documents."""
+    if os.path.exists(found.folder) and not os.path.isdir(found.folder):
+        raise UsageError(f"{found.docs} is a file, not a folder", hint="rename it, or name another folder: --docs DIR")
     if not os.path.isdir(found.folder):
         raise UsageError(
             f"there is no folder {found.docs} here", hint=f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
@@ -62,6 +64,17 @@ def check_docs(found: Documents) -> None:
         raise UsageError(
             f"the folder {found.docs} cannot be written", hint="make it writable: a loop keeps its records there"
         )
+    for name in (PROGRESS, FAILURES, LEARNINGS):
+        _check_size(found, name)
+
+
+def _check_size(found: Documents, *names: str) -> None:
+    """Refuse a document that is read and written again for every item, if that takes too long."""
+    path = found.path(*names)
+    if os.path.isfile(path) and os.path.getsize(path) > documents.LARGEST:
+        shown = found.shown(*names)
+        hint = "move what is old in it to another file, and commit that"
+        raise UsageError(f"{shown} is larger than {documents.LARGEST >> 20} MiB: a loop reads all of it", hint=hint)
 
 
 def check_repository(repository: Repository, branch: str) -> None:
@@ -104,11 +117,17 @@ def source(found: Documents, asked: str | None) -> str:
             raise UsageError(
                 f"--from-session {asked}: there is no such file", hint=f"ls {shlex.quote(found.shown(LOGS))}"
             )
-        return os.path.relpath(path, found.path(LOGS))
-    newest = found.newest()
-    if not newest:
+        name = os.path.relpath(path, found.path(LOGS))
+    else:
+        name = found.newest()
+    if not name:
         raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=EXAMPLE)
-    return newest
+    path = found.path(LOGS, name)
+    if os.path.islink(path) or not os.path.isfile(path):
+        hint = "put a file in its place, or remove it"
+        raise UsageError(f"{os.path.normpath(found.shown(LOGS, name))} is not a regular file", hint=hint)
+    _check_size(found, LOGS, name)
+    return name
 
 
 class Agenda(Struct, frozen=True):

@@ -65,7 +65,7 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
     """The loop that the state file of this directory tells of; a broken file is kept aside."""
     path = found.state(loop)
     try:
-        text = documents.read(path)
+        text = documents.beginning(path)
         given = state_file.read(text) if text else {}
     except state_file.Broken:
         os.replace(path, f"{path}.broken")
@@ -227,7 +227,7 @@ def stop(loop: LoopRun) -> None:
     write_file(loop.file(STOP), b"")
     path = loop.documents.state(loop.loop)
     try:
-        before = state_file.read(documents.read(path) or "{}")
+        before = state_file.read(documents.beginning(path) or "{}")
     except state_file.Broken:
         before = {}
     known = {"status": "stopping", "lastUpdated": f"{datetime.fromtimestamp(time(), UTC):%Y-%m-%dT%H:%M:%SZ}"}

@@ -18,7 +18,7 @@ def write(
 ) -> None:
     """Write a state file; what others have put into it stays."""
     try:
-        before = state_file.read(documents.read(path) or "{}")
+        before = state_file.read(documents.beginning(path) or "{}")
     except state_file.Broken:
         before = {}
     now = instant(time())
