@@ -272,6 +272,7 @@ def test_a_program_on_a_path_inside_the_tree_is_sealed(tmp_path: Path) -> None:
         ("git config filter.x.clean 'cat > /dev/null'", "added the git setting filter.x.clean"),
         ("echo exit 0 > .git/hooks/pre-commit", "added .git/hooks/pre-commit"),
         ("echo '* filter=x' > .git/info/attributes", "added .git/info/attributes"),
+        ("git rev-parse HEAD > .git/shallow", "added .git/shallow"),
         ("git commit -q --amend -m other", "rewrote the history before its work"),
         ("mkdir -p .raymond; echo 'budget = 1' > .raymond/config.toml", "added .raymond/config.toml"),
     ],

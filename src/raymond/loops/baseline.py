@@ -18,7 +18,7 @@ from raymond.verifier.control_plane import Control
 from raymond.verifier.private_git import PrivateGit
 
 _FILES = ("config", "config.worktree", "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout")
-_MORE = ("objects/info/alternates",)
+_MORE = ("objects/info/alternates", "shallow")
 _FOLDERS = ("hooks", "info", "objects/info")
 RESUMED = "resumed"
 """The file with the digest of a baseline that was renewed when a person resumed the loop."""

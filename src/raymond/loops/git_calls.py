@@ -16,7 +16,9 @@ PATIENCE = 600.0
 """Seconds for one command: a first look at a large repository reads all of it."""
 SIGNING = 60.0
 """Seconds to sign a commit: a prompt that nobody answers must not hold up a night."""
-_QUIET = ("--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+_SETTINGS = ("core.fsmonitor=false", "core.commitGraph=false", "gc.auto=0")
+"""A commit graph is a file of the repository that git believes: it could tell of another history than the commits."""
+_QUIET = ("--no-pager", "--literal-pathspecs", *(word for one in _SETTINGS for word in ("-c", one)))
 _PLAIN = tuple(one for one in _QUIET if one != "--literal-pathspecs")
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 _KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
@@ -25,6 +26,8 @@ _GENERATED = frozenset(
     " .ruff_cache .tox .nox .next .nuxt .cache .gradle .idea .vscode .DS_Store coverage .coverage htmlcov".split()
 )
 _MADE = (".pyc", ".pyo", ".o", ".so", ".class", ".log", ".tmp", ".swp", ".egg-info")
+_SIGNED = re.compile(r"(?im)^raymond-(?:run|item)[ \t]*:")
+"""A trailer of Raymond's, as git finds it: the case does not matter."""
 _MOST_IGNORED = 200
 """New ignored files whose rules are looked up."""
 
@@ -243,7 +246,7 @@ class Inspector:
             _add(found.tampered, [f"rewrote the history: {before.head[:12]} is not in that of HEAD any more"])
         else:
             found.commits = repository.commits(before.head, found.head)
-            forged = [one for one in found.commits if "\nRaymond-" in repository.message(one)]
+            forged = [one for one in found.commits if _SIGNED.search(repository.message(one))]
             _add(found.tampered, (f"wrote a commit in the name of Raymond ({one[:12]})" for one in forged))
         for name, commit in repository.remotes().items():
             if before.remotes.get(name) != commit and self._is_pushed(commit, found):

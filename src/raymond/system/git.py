@@ -15,7 +15,9 @@ _ONE = 1 << 16
 _MANY = 1 << 28
 """Bytes read of a file with one line, and of the one with all references: a checkout may hold files of any size."""
 
-_QUIET = ("--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.commitGraph=false")
+"""Nothing is run, and the history is that of the commits, whatever a commit graph says."""
+_QUIET = ("--no-pager", *(word for one in _SETTINGS for word in ("-c", one)))
 _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",

@@ -29,9 +29,11 @@ _MORE = (
 _DECISIVE = re.compile(f"{_FIRST}|{_MORE}", re.DOTALL)
 """Settings that run something, or hide a change, in small letters. A name or a remote is nobody's business."""
 _SETTING = "the git setting "
-_VERSION = 2
-"""Of what is looked at: 2 knows more settings."""
-_FILES = ("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout", "objects/info/alternates")
+_ALL_SETTINGS, _CUT_OFF = 2, 3
+_VERSION = _CUT_OFF
+"""Of what is looked at: 2 knows more settings, 3 knows where a history is cut off."""
+_SHALLOW = "shallow"
+_FILES = ("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout", "objects/info/alternates", _SHALLOW)
 _MOST = 1 << 20
 _TEXT = 16 << 10
 _ALL_TEXTS = 512 << 10
@@ -112,8 +114,10 @@ def _is_free(control: Control, what: str) -> bool:
 
 
 def _is_known(old: Control, new: Control, what: str) -> bool:
-    """Whether a seal says how it was: one of an earlier version did not look at all settings."""
-    if old.version >= _VERSION or not what.startswith(_SETTING):
+    """Whether a seal says how it was: one of an earlier version did not look at everything."""
+    if what == f".git/{_SHALLOW}":
+        return old.version >= _CUT_OFF
+    if old.version >= _ALL_SETTINGS or not what.startswith(_SETTING):
         return True
     key = what.removeprefix(_SETTING)
     if not re.fullmatch(_FIRST, key.lower(), re.DOTALL):

@@ -23,6 +23,7 @@ _CONFIG = b"""[core]
 \trepositoryformatversion = 0
 \tbare = false
 \tfsmonitor = false
+\tcommitGraph = false
 \thooksPath = /dev/null
 \texcludesFile = /dev/null
 \tattributesFile = /dev/null
