@@ -7,18 +7,58 @@ import pytest
 from looping import Night
 
 DONE = "echo 42 > answer.txt; echo ITERATION_COMPLETE"
+EVIL = "git commit-tree -p main -m evil main^{tree}"
 TAMPERED = {
     # what it is called: what the agent does, what the summary says
-    "a history that is cut off": ("git rev-parse HEAD > .git/shallow", "added .git/shallow"),
+    "a worktree": (
+        "git worktree add -q $TEST_ROOM/../new main; git -C $TEST_ROOM/../new commit -q --allow-empty -m evil",
+        ("added the worktree ", "moved main"),
+    ),
+    "main in a worktree of before": (
+        "git -C $TEST_ROOM/../tree switch -q main; git -C $TEST_ROOM/../tree commit -q --allow-empty -m evil",
+        ("moved main",),
+    ),
+    "a history that is cut off": ("git rev-parse HEAD > .git/shallow", ("added .git/shallow",)),
     "a trailer in small letters": (
         "git commit -q --allow-empty -m x -m 'raymond-item: n/forged'",
-        "wrote a commit in the name of Raymond",
+        ("wrote a commit in the name of Raymond",),
     ),
     "a trailer as a subject": (
         "git commit -q --allow-empty -m 'Raymond-Item: n/forged'",
-        "wrote a commit in the name of Raymond",
+        ("wrote a commit in the name of Raymond",),
     ),
+    "a place that is taken": ("git update-ref refs/raymond/n/1.1 HEAD", ("made raymond/n/1.1",)),
+    "a place that is a folder": ("git update-ref refs/raymond/n/1.1/x HEAD", ("made raymond/n/1.1/x",)),
+    "the beginning": (f"git update-ref refs/raymond/n/base $({EVIL})", ("moved raymond/n/base",)),
+    "an older night": ("git update-ref -d refs/raymond/m/1.1", ("removed raymond/m/1.1",)),
+    "another default branch": (
+        "git symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/x; git update-ref refs/remotes/origin/x HEAD",
+        ("moved remotes/origin/HEAD",),
+    ),
+    "one stash": ("git stash drop -q stash@{1}", ("changed the list of stashes",)),
+    "all stashes": ("git stash clear", ("removed stash", "changed the list of stashes")),
 }
+
+
+def references(night: Night) -> dict[str, str]:
+    form = "--format=%(refname) %(symref) %(objectname)"
+    lines = (line.split(" ", 1) for line in night.git("for-each-ref", form).splitlines())
+    return {name: what for name, what in lines if not name.startswith(("refs/raymond/n/", "refs/heads/raymond/"))}
+
+
+def full(path: Path, script: str) -> Night:
+    """A repository with a bit of everything."""
+    night = Night(path, agent=f"{script}; {DONE}")
+    night.git("clone", "-q", "--bare", ".", str(path / "origin.git"))
+    night.git("remote", "add", "origin", str(path / "origin.git"))
+    night.git("fetch", "-q", "origin")
+    night.git("remote", "set-head", "origin", "main")
+    night.git("worktree", "add", "-q", "-b", "feature", str(path / "tree"))
+    night.git("update-ref", "refs/raymond/m/1.1", "HEAD")
+    for text in ("one", "two"):
+        night.write({"README.md": text})
+        night.git("stash")
+    return night
 
 
 @pytest.mark.parametrize(
@@ -26,13 +66,106 @@ TAMPERED = {
 )
 def test_it_is_tampered_with_and_put_back(tmp_path: Path, name: str) -> None:
     script, told = TAMPERED[name]
-    night = Night(tmp_path, agent=f"{script}; {DONE}")
+    night = full(tmp_path, script)
+    before, stashes = references(night), night.git("stash", "list", "--format=%gd %H %gs")
     ran = night.loop("--attempts", "1")
     [failed] = night.state["failedItems"]
-    assert (ran.code, failed["verdict"]) == (1, "tampered"), ran.out
-    assert told in ran.out
+    assert (ran.code, failed["verdict"]) == (1, "tampered"), ran.out + ran.err
+    for one in told:
+        assert one in ran.out
+    assert {name: references(night).get(name) for name in before} == before
+    assert night.git("stash", "list", "--format=%gd %H %gs") == stashes
+    assert night.git("show", "refs/raymond/n/1.1:answer.txt") == "42", "what it left is kept"
+    assert night.git("log", "-1", "--format=%s", "refs/raymond/n/start") == "raymond: before the item"
     assert not (night.path / ".git/shallow").exists()
     assert not (night.path / "answer.txt").exists()
+    assert "could not be put back" not in ran.out
+
+
+@pytest.mark.slow
+def test_a_worktree_of_an_agent_lets_no_later_one_move_main(tmp_path: Path) -> None:
+    queue = "1. [VERIFY: false] Prepare\n2. [VERIFY: sh check.sh] Write the answer\n"
+    night = Night(tmp_path, queue)
+    night.agent(f"""
+    if grep -q '^# Prepare' $PROMPT; then git worktree add -q $TEST_ROOM/../new main
+    else git -C $TEST_ROOM/../new commit -q --allow-empty -m evil; fi
+    {DONE}
+    """)
+    main = night.git("rev-parse", "main")
+    ran = night.loop("--attempts", "1")
+    assert [one["verdict"] for one in night.state["failedItems"]] == ["tampered", "tampered"], ran.out
+    assert night.git("rev-parse", "main") == main
+    assert ran.out.count("added the worktree") == 2, "as a failure and as a note, of the item that did it"
+
+
+@pytest.mark.slow
+def test_what_an_item_left_is_not_removed_by_the_next(tmp_path: Path) -> None:
+    queue = "1. [VERIFY: sh check.sh] Prepare\n2. [VERIFY: test -e second.txt] Go on\n"
+    night = Night(tmp_path, queue)
+    night.agent("""
+    if grep -q '^# Prepare' $PROMPT; then echo true > check.sh
+    else touch second.txt; git update-ref -d refs/raymond/n/1.1; fi
+    echo ITERATION_COMPLETE
+    """)
+    ran = night.loop("--attempts", "1")
+    assert "removed raymond/n/1.1" in ran.out
+    assert night.git("show", "refs/raymond/n/1.1:check.sh") == "true"
+
+
+@pytest.mark.slow
+def test_what_a_first_attempt_left_is_not_removed_by_the_second(tmp_path: Path) -> None:
+    agent = "if [ -e tried ]; then git update-ref -d refs/raymond/n/1.1; fi; touch tried; echo done"
+    night = Night(tmp_path, "1. [VERIFY: test -e never] Try\n", agent)
+    ran = night.loop("--attempts", "2")
+    assert "removed raymond/n/1.1" in ran.out
+    assert night.git("cat-file", "-t", "refs/raymond/n/1.1") == "commit"
+
+
+@pytest.mark.slow
+def test_what_cannot_be_put_back_is_said_with_the_way(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"git update-ref refs/heads/main $({EVIL}); touch .git/refs/heads/main.lock; {DONE}")
+    main = night.git("rev-parse", "main")
+    night.loop("--attempts", "1")
+    summary = next((night.path / "docs/summaries").iterdir()).read_text("utf-8")
+    assert "main could not be put back; remove the lock in .git/refs, then: git update-ref refs/heads/main" in summary
+    (night.path / ".git/refs/heads/main.lock").unlink()
+    night.git("update-ref", "refs/heads/main", main)
+
+
+@pytest.mark.slow
+def test_work_that_cannot_be_saved_is_not_put_away(tmp_path: Path) -> None:
+    lock = ".git/refs/raymond/n/1.1.lock"
+    night = Night(tmp_path, agent=f"mkdir -p .git/refs/raymond/n; touch {lock}; echo true > check.sh; echo done")
+    ran = night.loop("--attempts", "1")
+    assert (ran.code, night.state["status"]) == (1, "paused")
+    assert "refs/raymond/n/1.1 cannot be set to" in ran.err
+    assert "remove the stale lock in .git/refs/raymond/n, then resume the loop" in ran.err
+    assert night.text("check.sh") == "true\n", "it is still there"
+    (night.path / lock).unlink()
+    assert night.loop("--yes", verb="resume").code == 1
+    assert night.git("show", "refs/raymond/n/1.1:check.sh") == "true"
+
+
+HONEST = {
+    "a stash that comes and goes": "echo x > README.md; git stash -q; git stash pop -q; git checkout -q README.md",
+    "a worktree that comes and goes": (
+        "git worktree add -q --detach $TEST_ROOM/../look; git worktree remove $TEST_ROOM/../look"
+    ),
+    "a branch of its own": "git branch idea",
+    "a commit in a worktree of before": "git -C $TEST_ROOM/../tree commit -q --allow-empty -m mine",
+    "another branch there": (
+        "git -C $TEST_ROOM/../tree switch -q -c more; git -C $TEST_ROOM/../tree commit -q --allow-empty -m mine"
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HONEST)
+def test_it_counts(tmp_path: Path, name: str) -> None:
+    night = full(tmp_path, HONEST[name])
+    ran = night.loop("--attempts", "1")
+    assert ran.code == 0, ran.out + ran.err
+    assert night.git("show", "HEAD~1:answer.txt") == "42"
 
 
 FORGED = """

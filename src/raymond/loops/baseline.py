@@ -22,6 +22,8 @@ _MORE = ("objects/info/alternates", "shallow")
 _FOLDERS = ("hooks", "info", "objects/info")
 RESUMED = "resumed"
 """The file with the digest of a baseline that was renewed when a person resumed the loop."""
+FIRST = "first"
+"""In the place of a slot: how everything stood when the loop began."""
 _HOOKS = "hooks"
 _LARGEST = 1 << 20
 _MOST_IGNORED = 5_000
@@ -39,7 +41,7 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Files of git that decide what git does, relative to its folder."""
     modes: dict[str, int]
     references: dict[str, str]
-    """Every branch, tag and stash, and where it was."""
+    """Every branch, tag and stash, what Raymond saved, and where it was."""
     remotes: dict[str, str]
     ignored: list[str]
     """What git ignored; a folder ends in `/`."""
@@ -47,6 +49,10 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Digest of the hooks that git would run."""
     hooks_folder: str
     signs: bool
+    stashes: bytes = b""
+    """The list of stashes, as git keeps it."""
+    worktrees: dict[str, str] | None = None
+    """The other worktrees, and the branch of each; None in baselines of earlier releases."""
     nested: list[str] | None = None
     """Repositories inside of this one; None in baselines of earlier releases."""
     folders: tuple[str, str] = ("", "")
@@ -88,6 +94,8 @@ class Keeper(Struct, frozen=True):
             files=copies,
             modes=modes,
             references=repository.references(),
+            stashes=repository.stashes(),
+            worktrees=repository.worktrees(),
             remotes=repository.remotes(),
             ignored=repository.ignored()[:_MOST_IGNORED],
             hooks=hooks_in(folder),

@@ -13,7 +13,9 @@ from raymond.loops.baseline import Baseline, Keeper, hooks_in
 from raymond.loops.documents import LOGS, PROGRESS, Documents, TooLarge
 from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.formats.item import Item
+from raymond.loops.references import References
 from raymond.loops.repository import Change, Repository
+from raymond.loops.saved import Saved
 from raymond.system import files
 
 _FORGED = "rewrote what git has stored of the queue"
@@ -81,13 +83,23 @@ class Inspector:
     """
 
     def __init__(
-        self, keeper: Keeper, own: Documents, path: str, written: Mapping[str, str], key: str, aside: str
+        self,
+        keeper: Keeper,
+        own: Documents,
+        path: str,
+        written: Mapping[str, str],
+        first: Baseline,
+        saved: Saved,
+        aside: str,
     ) -> None:
         self._keeper = keeper
+        self._first = first
+        """The baseline of the loop."""
+        self._saved = saved
         self._repository: Repository = keeper.repository
         self._own = own
         self._path = path
-        self._key = key
+        self._key = saved.step
         self._aside = aside
         """Below this, references that were moved keep what they were moved to."""
         self._written = written
@@ -180,20 +192,11 @@ class Inspector:
 
     def _look_at_references(self, before: Baseline, found: Inspection) -> None:
         """Branches, tags and stashes that are not its own stay where they were."""
-        own = f"refs/heads/{before.branch}"
-        now = self._repository.references()
-        if now.get(own, "").startswith("refs/"):
-            _add(found.tampered, [f"made {before.branch} stand for {now[own]}"])
-        others = self._repository.elsewhere()
-        known = {name: commit for name, commit in before.references.items() if name not in others}
-        for name, commit in known.items():
-            if name != own and now.get(name) != commit:
-                verb = "moved" if name in now else "removed"
-                _add(found.tampered, [f"{verb} {name.removeprefix('refs/').removeprefix('heads/')}"])
-        new = (name for name in now if name not in before.references and name not in others and name != own)
-        _add(found.notes, (f"made {name.removeprefix('refs/')}" for name in new))
+        references = References(self._repository, before, self._first, self._saved, self._aside)
+        _add(found.tampered, references.tampered())
+        _add(found.notes, references.notes())
         self._keep(found)
-        self._repository.put_references(known, own, self._aside)
+        _add(found.tampered, references.put_back())
 
     def _put_back(self, before: Baseline, own: list[Change], theirs: list[Change], found: Inspection) -> None:
         """Give Raymond's documents back what they said; what was only added to the progress stays, if it counts."""

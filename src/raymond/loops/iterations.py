@@ -142,6 +142,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         "baseline": digest,
         "start": ledger.start,
         "hooks": ledger.hooks,
+        "first": ledger.first,
     }
     write_state(step, ledger, "running")
     ledger.prompt = text

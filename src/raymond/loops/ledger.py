@@ -85,6 +85,8 @@ class Ledger(Struct, kw_only=True):
     """A commit of all files as they were when the loop began."""
     hooks: str = ""
     """Digest of the hooks of the project at that time."""
+    first: str = ""
+    """Digest of the baseline of that time."""
     was_red: bool = False
     """Of the plain loop: whether its check was red at the start."""
     unjudged: str = ""
@@ -163,6 +165,7 @@ _BARE = (
     "asked",
     "start",
     "hooks",
+    "first",
     "was_red",
     "unjudged",
     "prompt",

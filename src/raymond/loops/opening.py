@@ -242,7 +242,7 @@ def branch_for(place: Place, id: str, settings: Settings) -> str:
     name = asked or f"raymond/{id}"
     if not repository.is_branch_name(name):
         raise UsageError(f"`{name}` cannot be the name of a branch", hint="--branch NAME")
-    if f"refs/heads/{name}" in repository.elsewhere():
+    if f"refs/heads/{name}" in repository.worktrees().values():
         raise UsageError(f"another worktree has {name} checked out", hint="--branch NAME, or start the loop there")
     if clash := repository.in_the_way(name):
         raise UsageError(f"a branch `{clash}` is in the way of {name}", hint="--branch NAME")

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -22,6 +22,10 @@ _OPEN = {
     "BISECT_LOG": "a bisection",
 }
 _DEFAULTS = ("main", "master", "trunk")
+_STASHES = ("logs", "refs", "stash")
+SAVED = "refs/raymond/"
+"""Where Raymond keeps what did not count."""
+_NAMED = ("refs/heads", "refs/tags", "refs/notes", "refs/stash", "refs/raymond", "refs/remotes")
 _SHORT = 4_096
 """Bytes of a file with one line."""
 _LINK, _MODULE = "120000", "160000"
@@ -73,9 +77,7 @@ class Repository(PersonsIndex):
     def is_default(self, branch: str) -> bool:
         """Whether `branch` is the one that everybody starts from."""
         remote = self.said("symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD")
-        if remote:
-            return branch == remote.partition("/")[2]
-        return branch in (*_DEFAULTS, self.said("config", "--get", "init.defaultBranch"))
+        return branch in (*_DEFAULTS, remote.partition("/")[2], self.said("config", "--get", "init.defaultBranch"))
 
     def under_way(self) -> str:
         """What somebody has begun and not ended here: `a merge`; empty when nothing is."""
@@ -118,11 +120,15 @@ class Repository(PersonsIndex):
         return {name: commit for commit, _, name in (line.partition(" ") for line in said.splitlines())}
 
     def references(self) -> dict[str, str]:
-        """Every branch, tag, note and stash here, and what it names; one that stands for another names that."""
+        """Every branch, tag, note and stash here, what Raymond saved, and which branch a remote begins with.
+
+        Each with what it names; one that stands for another names that.
+        """
         form = "--format=%(refname)%09%(objectname)%09%(symref)"
-        said = self.ask("for-each-ref", form, "refs/heads", "refs/tags", "refs/notes", "refs/stash")
+        said = self.ask("for-each-ref", form, *_NAMED)
         lines = [line.split("\t") for line in said.decode("utf-8", "surrogateescape").splitlines()]
-        return {name: symbolic or commit for name, commit, symbolic in lines}
+        ours = [one for one in lines if one[2] or not one[0].startswith("refs/remotes/")]
+        return {name: symbolic or commit for name, commit, symbolic in ours}
 
     def ignored(self) -> list[str]:
         """What git ignores here; a folder of which it ignores everything ends in `/`."""
@@ -325,27 +331,37 @@ class Repository(PersonsIndex):
         """What a reference names; empty when there is none."""
         return self.said("rev-parse", "-q", "--verify", name)
 
-    def elsewhere(self) -> set[str]:
-        """The branches that other worktrees have checked out: somebody may be at work there."""
+    def worktrees(self) -> dict[str, str]:
+        """The other worktrees, and the branch that each has checked out; empty for one without."""
         said = self.said("worktree", "list", "--porcelain").split("\n\n")
         blocks = [block.splitlines() for block in said if block.strip()]
-        here = f"worktree {self.top}"
-        return {line[7:] for lines in blocks if here not in lines for line in lines if line.startswith("branch ")}
+        branches = {lines[0][9:]: [one[7:] for one in lines if one.startswith("branch ")] for lines in blocks}
+        return {path: "".join(names) for path, names in branches.items() if path != self.top}
 
-    def put_references(self, wanted: Mapping[str, str], own: str, aside: str) -> None:
-        """Let references name again what they did; what they name now is kept below `aside`.
+    def put(self, name: str, to: str) -> None:
+        """Let a reference name a commit, or stand for another reference, if that can be done."""
+        if to.startswith("refs/"):
+            self.run("symbolic-ref", "-m", "raymond", name, to)
+        else:
+            with contextlib.suppress(GitError):
+                self.move(name, to)
 
-        That of our own branch is only made one of its own.
-        """
-        now = self.references()
-        if now.get(own, "").startswith("refs/"):
-            self.run("symbolic-ref", "-d", own)
-            self.move(own, wanted.get(own) or self.head())
-        for name, commit in wanted.items():
-            if name != own and now.get(name) != commit and not commit.startswith("refs/"):
-                if name in now and not now[name].startswith("refs/"):
-                    self.move(f"{aside}/{name.removeprefix('refs/')}", now[name])
-                self.move(name, commit)
+    def stashes(self) -> bytes:
+        """The list of stashes as git keeps it; empty when there is none."""
+        try:
+            return files.contents(os.path.join(git.directories(self.top)[1], *_STASHES))
+        except OSError:
+            return b""
+
+    def put_stashes(self, content: bytes) -> None:
+        """Write the list of stashes; no link is followed on the way."""
+        folder = git.directories(self.top)[1]
+        for name in _STASHES[:-1]:
+            folder = os.path.join(folder, name)
+            if os.path.islink(folder):
+                os.unlink(folder)
+            os.makedirs(folder, exist_ok=True)
+        files.replace(os.path.join(folder, _STASHES[-1]), content)
 
     def switch(self, branch: str) -> None:
         """Let HEAD name a branch; the files stay as they are."""

@@ -13,7 +13,8 @@ from raymond.loops.ending import PAUSED
 from raymond.loops.formats.state_file import Status
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Ask
-from raymond.loops.repository import Repository
+from raymond.loops.repository import SAVED, Repository
+from raymond.loops.saved import Saved
 from raymond.machine.agent import ASKING, RUNNING
 from raymond.machine.run import Run
 from raymond.store.project import Project
@@ -49,7 +50,7 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     head, date = repository.head(), f"{int(float(opened['began']))} +0000"
     kept = repository.commit(repository.tree(), [head], "raymond: an interrupted session\n", date)
     name = _free(repository, f"refs/raymond/{loop.id}/{opened['slot']}.interrupted", kept)
-    repository.move(name, kept)
+    Saved(loop.file(f"saved-{opened['slot']}"), repository, f"{SAVED}{loop.id}/", "resume").keep(name, kept)
     tell(f"what the interrupted session has changed is kept in {name}")
     if ask is None or worker.status == RUNNING:
         return
@@ -121,10 +122,11 @@ def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
         tree, date = repository.mixed(before.work, now, sorted(paths)), f"{int(loop.run.now)} +0000"
         staged = keeper.staged(head, date)
         work = repository.commit(tree, [head, staged], "raymond: at the resumption\n", date)
-        repository.move(f"refs/raymond/{loop.id}/base", work)
-        base = head if committed else before.head
+        saved = f"{SAVED}{loop.id}/base"
+        repository.move(saved, work)
+        base, references = head if committed else before.head, {**before.references, saved: work}
         name, kept = before.queue
         queue = documents.content(os.path.join(loop.top, name)) if name in paths else kept
-        renewed = replace(before, head=base, work=work, staged=staged, queue=(name, queue))
+        renewed = replace(before, head=base, work=work, staged=staged, queue=(name, queue), references=references)
         documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(renewed, renews=True))
     os.unlink(loop.file(PAUSED))

@@ -8,7 +8,7 @@ from time import time
 from msgspec import Struct
 
 from raymond.loops import documents, state
-from raymond.loops.baseline import Baseline, keeper_of
+from raymond.loops.baseline import FIRST, Baseline, keeper_of
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import queue, session_log, state_file
 from raymond.loops.formats.item import Doubt, Item
@@ -200,6 +200,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         "baseline": digest,
         "start": ledger.start,
         "hooks": ledger.hooks,
+        "first": ledger.first,
     }
     write_state(step, ledger, "running", looked)
     more = {"learnings": documents.read(step.documents.path(LEARNINGS))[:_LEARNED], "source_path": _shown(step, looked)}
@@ -211,6 +212,7 @@ def begin_with(step: Step, ledger: Ledger, base: Baseline) -> None:
     """Note once how everything stood when the loop began."""
     if not ledger.start:
         ledger.start, ledger.hooks = base.work, base.hooks
+        ledger.first = keeper_of(step, FIRST).save(base)
         step.repository.move(f"refs/raymond/{step.id}/start", base.work)
 
 

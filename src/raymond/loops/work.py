@@ -10,12 +10,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from raymond.loops import commit_message, documents, doubts
-from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of
+from raymond.loops.baseline import FIRST, RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS, WRITTEN
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
 from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import Entry
+from raymond.loops.repository import SAVED
+from raymond.loops.saved import Saved
 from raymond.loops.step import Step
 
 _MOST_PATHS = 50
@@ -54,6 +56,7 @@ class Work:
         """A commit of all files as they were when the loop began."""
         self.hooks = value("hooks")
         """Digest of the hooks of the project at that time."""
+        self._first = value("first")
 
     @cached_property
     def keeper(self) -> Keeper:
@@ -65,11 +68,22 @@ class Work:
         """How everything stood when the item began."""
         return self.keeper.load(documents.read(self.step.file(f"{RESUMED}-{self.slot}")) or self._digest)
 
+    @cached_property
+    def first(self) -> Baseline:
+        """How everything stood when the loop began."""
+        return keeper_of(self.step, FIRST).load(self._first) if self._first else self.baseline
+
+    @cached_property
+    def saved(self) -> Saved:
+        """Keeps what did not count."""
+        path = self.step.file(f"saved-{self.slot}")
+        return Saved(path, self.step.repository, f"{SAVED}{self.step.id}/", self.step.key)
+
     def inspect(self, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
         """What the agent did besides its work; documents and git's settings are as they were afterwards."""
         path = self.step.file(f"found-{self.slot}")
         aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
-        inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.step.key, aside)
+        inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.first, self.saved, aside)
         found = inspector.look(self.baseline, self.key, is_checked)
         if found.left != found.tree:  # documents of the loop were put back
             self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
@@ -88,11 +102,11 @@ class Work:
 
     def _keep(self, name: str, found: Inspection, what: str) -> tuple[str, str]:
         message = f"raymond: {commit_message.subject(self.title)}\n\n{what}\n"
-        there = self.step.repository.reference(name)
+        there = self.saved.noted().get(name)
         if there:  # repeated after a kill: what is in the tree now is not what was saved
             return name, there
         kept = self.step.repository.commit(found.left, [found.head], message, f"{int(self.began)} +0000")
-        self.step.repository.move(name, kept)
+        self.saved.keep(name, kept)
         return name, kept
 
     def go_back(self, found: Inspection) -> None:

@@ -1,0 +1,124 @@
+"""Branches, tags, stashes and what Raymond saved: an item leaves them as they were, but for its own branch."""
+
+import re
+from functools import cached_property
+
+from raymond.loops.baseline import Baseline
+from raymond.loops.repository import SAVED, Repository
+from raymond.loops.saved import Saved
+
+_NIGHTS = "refs/heads/raymond/"
+"""The branches that loops make."""
+_STASHED = re.compile(rb"(?m)^[0-9a-f]+ ([0-9a-f]{40,64}) ")
+_MOST_STASHES = 50
+
+
+class References:
+    """The references now, against those that were there when the item began."""
+
+    def __init__(self, repository: Repository, before: Baseline, first: Baseline, saved: Saved, aside: str) -> None:
+        """`first` is the baseline of the loop; below `aside`, what was moved or made is kept."""
+        self._repository = repository
+        self._before = before
+        self._first = first
+        self._saved = saved
+        self._aside = aside
+        self._own = f"refs/heads/{before.branch}"
+        self._now = repository.references()
+        self._worktrees = repository.worktrees()
+        self._first_trees, self._trees_before = (
+            self._worktrees if one.worktrees is None else one.worktrees for one in (first, before)
+        )
+
+    @cached_property
+    def _wanted(self) -> dict[str, str]:
+        """What each reference has to name, but for those that are nobody's business."""
+        noted = {f"{self._saved.prefix}start": self._first.work, **self._saved.noted()}
+        elsewhere = {branch for path, branch in self._worktrees.items() if self._is_free(path, branch)}
+        wanted = {**self._before.references, **noted}
+        for name in list(wanted):
+            is_others = name.startswith(SAVED) and not name.startswith(self._saved.prefix) and name in self._now
+            if is_others or name == self._own or name in elsewhere:
+                del wanted[name]
+        return wanted
+
+    def _is_free(self, path: str, branch: str) -> bool:
+        """Whether somebody may be at work in another worktree: one that was there before any agent of the loop.
+
+        Another loop may also have begun in one of its own since. A branch that everybody starts from is free only where
+        it was checked out from the beginning.
+        """
+        if path not in self._first_trees:
+            return path in self._trees_before and branch.startswith(_NIGHTS)
+        known = self._first_trees.values()
+        return branch in known or not self._repository.is_default(branch.removeprefix("refs/heads/"))
+
+    @cached_property
+    def _made(self) -> list[str]:
+        """What somebody else has saved in Raymond's name; baselines of earlier releases do not tell."""
+        if self._before.worktrees is None:
+            return []
+        return [name for name in self._now if name.startswith(self._saved.prefix) and name not in self._wanted]
+
+    @property
+    def _has_other_stashes(self) -> bool:
+        return bool(self._before.stashes) and self._repository.stashes() != self._before.stashes
+
+    def tampered(self) -> list[str]:
+        """What is not as it was, and should be, in words."""
+        found = [f"made {_short(name)}" for name in self._made]
+        if self._now.get(self._own, "").startswith("refs/"):
+            found.append(f"made {self._before.branch} stand for {self._now[self._own]}")
+        unfinished = self._saved.unfinished()
+        for name, commit in self._wanted.items():
+            if self._now.get(name) != commit and (name in self._now or name not in unfinished):
+                found.append(f"{'moved' if name in self._now else 'removed'} {_short(name)}")
+        if self._has_other_stashes:
+            found.append("changed the list of stashes")
+        new = {path: branch for path, branch in self._worktrees.items() if path not in self._trees_before}
+        return found + [f"added the worktree {path}" for path, branch in new.items() if not branch.startswith(_NIGHTS)]
+
+    def notes(self) -> list[str]:
+        """What was made, and may be."""
+        known = {*self._before.references, *self._worktrees.values(), self._own}
+        new = (name for name in self._now if name not in known and not name.startswith((SAVED, "refs/remotes/")))
+        return [f"made {_short(name, 'refs/')}" for name in new]
+
+    def put_back(self) -> list[str]:
+        """Let references name again what they did, and keep what they name now; what could not be done, in words."""
+        if self._now.get(self._own, "").startswith("refs/"):
+            self._repository.run("symbolic-ref", "-d", self._own)
+            self._repository.move(self._own, self._before.references.get(self._own) or self._repository.head())
+        for name in self._made:
+            self._repository.drop(name)  # before anything is saved: it may be in the way
+        moved = [name for name, commit in self._wanted.items() if self._now.get(name) != commit]
+        for name in [*self._made, *moved]:
+            there = self._now.get(name, "")
+            if there and not there.startswith("refs/"):
+                self._saved.keep(f"{self._aside}/{name.removeprefix('refs/')}", there)
+        for name in moved:
+            self._repository.put(name, self._wanted[name])
+        if self._has_other_stashes:
+            self._put_stashes()
+        return self._unlike([*self._made, *moved])
+
+    def _put_stashes(self) -> None:
+        old, new = (_STASHED.findall(one) for one in (self._before.stashes, self._repository.stashes()))
+        for commit in [one.decode() for one in dict.fromkeys(new) if one not in old][:_MOST_STASHES]:
+            if self._repository.reference(f"{commit}^{{commit}}"):
+                self._saved.keep(f"{self._aside}/stashes/{commit}", commit)
+        self._repository.put_stashes(self._before.stashes)
+
+    def _unlike(self, names: list[str]) -> list[str]:
+        now = self._repository.references() if names else {}
+        found = []
+        for name in names:
+            wanted = self._wanted.get(name, "")
+            if now.get(name, "") != wanted:
+                way = f"git update-ref {name} {wanted}" if wanted else f"git update-ref -d {name}"
+                found.append(f"{_short(name)} could not be put back; remove the lock in .git/refs, then: {way}")
+        return found
+
+
+def _short(name: str, more: str = "refs/heads/") -> str:
+    return name.removeprefix(more).removeprefix("refs/")
