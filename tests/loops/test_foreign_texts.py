@@ -7,6 +7,7 @@ import pytest
 from looping import HONEST, LOG, Night
 from running import Ran
 
+KEY = "ghp_Zx8Qw2Lm4Rt6Yp0Bv3Nc5Kd7Js9Hg1Fa2QeW"
 NAMES = "{{input}} {{results}} {{title}} {{{input}}} {{loop_braces}} {{"
 
 
@@ -41,7 +42,8 @@ def test_names_in_braces_in_an_item_a_check_and_a_message(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_names_in_braces_that_a_hook_prints(tmp_path: Path) -> None:
     agent = f"""
-    if grep -q 'hook of this project' "$PROMPT"; then echo fine > style.txt; echo 'I said {NAMES}'; echo ITERATION_COMPLETE
+    if grep -q 'hook of this project' "$PROMPT"
+    then echo fine > style.txt; echo 'I said {NAMES}'; echo ITERATION_COMPLETE
     else {HONEST}; fi
     """
     night = Night(tmp_path, agent=agent)
@@ -79,3 +81,36 @@ def test_a_title_that_is_not_utf_8_is_done_once(tmp_path: Path) -> None:
     assert b"[VERIFY: test -e tea] Make th\xe9\n" in left, "blocked after two failures, in its own bytes"
     assert b"[BLOCKED: x] L\xe4ter\n" in left
     assert night.text("docs/progress.md").count("###") == 3
+
+
+@pytest.mark.slow
+def test_what_looks_like_a_secret_stays_in_what_a_person_wrote(tmp_path: Path) -> None:
+    queue = f"1. [NO-VERIFY] Write the answer\n2. Rotate {KEY}\n3. [VERIFY: GH_TOKEN={KEY} sh check.sh] Third\n"
+    agent = f"""
+    date > $RANDOM.txt; echo '## Summary'; echo 'I used {KEY}.'
+    grep -q '^# Rotate' $PROMPT && echo ITERATION_FAILED || echo ITERATION_COMPLETE
+    """
+    night = Night(tmp_path, queue, agent)
+    night.write({"docs/progress.md": f"# Progress\n\nmine: {KEY}\n"})
+    night.commit("progress")
+    ran = night.loop()
+    assert ran.code == 1, ran.err
+    assert (len(night.state["completedItems"]), len(night.state["failedItems"])) == (1, 1), "each once"
+    assert "Third: its check contains something that looks like a GitHub token, which no journal keeps" in ran.out
+    assert night.text("docs/progress.md").count(KEY) == 1
+    log = night.text(f"docs/session_logs/{night.logs[-1]}")
+    assert f"2. Rotate {KEY}\n3. [VERIFY: GH_TOKEN={KEY} sh check.sh] Third\n" in log
+    assert log.count(KEY) == 2, "what the agent said is cleaned"
+
+
+@pytest.mark.slow
+def test_items_that_break_for_a_reason_of_their_own_have_a_record_each(tmp_path: Path) -> None:
+    queue = "1. [VERIFY: test -e one] One\n2. [VERIFY: test -e one] Two\n"
+    night = Night(tmp_path, queue, "touch one; echo ITERATION_COMPLETE")
+    workflow = tmp_path / "mine"
+    night.loop(str(workflow), verb="eject")
+    (workflow / "PREPARE.py").write_text("raise SystemExit('broken')\n", "utf-8")
+    ran = night.loop("--workflow", str(workflow))
+    assert ran.code == 1, ran.err
+    assert night.text("docs/progress.md").count("\n### ") == 2
+    assert night.text("docs/failures.md").count("\n### ") == 2

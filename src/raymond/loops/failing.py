@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from raymond.loops import documents, markers
+from raymond.loops import documents, doubts, markers
 from raymond.loops.formats import foreign_text, queue
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import FAILED, GAVE_UP, REVIEW, TAMPERED, TIMED_OUT, Entry
@@ -42,6 +42,7 @@ def action_of(work: Work, verdict: str) -> str:
 
 def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str, attempt: int = 1) -> Entry:
     """Save what the agent left, return to the base where the action asks for it, write it down."""
+    error = doubts.cleaned(error)
     saved, kept = work.save(found, attempt)
     if action in (*_LEAVES, "aside"):
         work.go_back(found)

@@ -53,7 +53,7 @@ class LoopRun:
         """What of the queue can be worked on, as it stands now."""
         log = self.documents.newest()
         found = queue.read(documents.read(self.documents.path(LOGS, log))) if log else queue.Queue((), (), None)
-        key = queue.key_of(self.ledger.open.get("title", ""))
+        key = self.ledger.open.get("key") or queue.key_of(self.ledger.open.get("title", ""))
         return select((one for one in found.items if queue.key(one) != key), self.ledger, self.settings)
 
 

@@ -35,6 +35,8 @@ class Work:
         self.settings = step.settings
         self.slot = value("slot")
         """Which of all items of the run this is, counted with every try."""
+        self._which = "" if given is None else f"-{self.slot}"
+        """Tells items apart whose records are written by the same agent."""
         self.number = int(value("iteration") or 1)
         self.title = value("title")
         self.key = value("key") or queue.key_of(self.title)
@@ -141,17 +143,18 @@ class Work:
         for block in blocks:
             for one in queue.read(f"## {queue.TITLE}\n\n{block}").items:
                 if queue.key(one) not in known:
-                    found.setdefault(queue.key(one), one.raw)
+                    found.setdefault(queue.key(one), doubts.cleaned(one.raw))
         return list(found.values())
 
     def write_log(self, told: dict[str, str], blocks: Iterable[str], found: Inspection, ended: str) -> None:
-        """Write the session log; `blocks` is the queue that is left."""
+        """Write the session log; `blocks` is the queue that is left, which stays as a person wrote it."""
         areas = "\n".join(f"- {foreign_text.code(path)}" for path in found.changed[:_MOST_PATHS])
         notes = "\n".join(f"- Raymond noticed that the agent {note}" for note in (*found.tampered, *found.notes))
         sections = {"Session Goals": f"{self.title}\n\n{self.details}", "Code Areas Touched": areas}
         sections |= {**found.told, **told}
         sections["Summary"] = "\n\n".join(one for one in (ended, sections.get("Summary", ""), notes) if one)
-        text = session_log.compose(session_log.SessionLog(self.title, sections, tuple(blocks)))
+        sections = {heading: doubts.cleaned(text) for heading, text in sections.items()}
+        text = session_log.compose(session_log.SessionLog(doubts.cleaned(self.title), sections, tuple(blocks)))
         self._write(text, LOGS, self.log)
 
     def write_progress(self, done: str, result: str) -> None:
@@ -174,7 +177,7 @@ class Work:
 
     def _record(self, name: str, entry: str, heading: str) -> None:
         before = documents.read(self.step.documents.path(name))
-        self._write(records.add(before, self.mark, entry, heading), name)
+        self._write(records.add(before, self.mark, doubts.cleaned(entry), heading), name)
 
     @property
     def rejection(self) -> str:
@@ -184,11 +187,10 @@ class Work:
     @property
     def mark(self) -> str:
         """The name of the item in records and commits: the same in every step of its agent."""
-        return f"{self.step.id}/{self.step.key.rpartition('-')[0]}"
+        return f"{self.step.id}/{self.step.key.rpartition('-')[0]}{self._which}"
 
     def _write(self, text: str, *names: str) -> None:
         """Write a document, once it is noted that it is ours: after a kill it must not be taken for the agent's."""
-        text = doubts.cleaned(text)
         path = self.step.documents.path(*names)
         documents.note(self._noted, os.path.join(self.step.documents.inside, *names), text)
         documents.write(path, text)
