@@ -148,8 +148,8 @@ def _show(place: Place, settings: Settings, agenda: Agenda) -> int:
 def edit(docs: str) -> int:
     """Open the queue in your editor; also while an agent works, and then it counts for the next item."""
     inside.check_by_hand("continuous-session edit")
-    place, found = loop_verbs.find(SESSION, docs)
-    return learning.edit(place.documents, found, _edit, loop_verbs.tell)
+    place, _ = loop_verbs.find(SESSION, docs)
+    return learning.edit(place.documents, lambda: loop_verbs.find(SESSION, docs)[1], _edit, loop_verbs.tell)
 
 
 def _edit(path: str) -> None:

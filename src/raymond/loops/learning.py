@@ -7,17 +7,20 @@ from datetime import UTC, datetime
 
 from raymond import pasted
 from raymond.errors import UsageError
-from raymond.loops import documents
+from raymond.loops import documents, wishes
 from raymond.loops.documents import LEARNINGS, LOGS, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import EXAMPLE
 from raymond.loops.starting import Found
-from raymond.loops.wishes import EDITED, LEARNED, add_learned
+from raymond.loops.wishes import EDITED, LEARNED
 
 
-def edit(found: Documents, loop: Found | None, open_editor: Callable[[str], None], tell: Callable[[str], None]) -> int:
-    """Let a person edit the queue: right in its log, or beside it while an agent works there."""
+def edit(
+    found: Documents, look: Callable[[], Found | None], open_editor: Callable[[str], None], tell: Callable[[str], None]
+) -> int:
+    """Let a person edit the queue: right in its log, or in a copy while an agent works there."""
     name = found.newest()
     if not name:
         raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=EXAMPLE)
@@ -25,30 +28,42 @@ def edit(found: Documents, loop: Found | None, open_editor: Callable[[str], None
     for item in queue.read(documents.read(path)).items:
         if item.proposed:
             tell(f"proposed by an agent: {one_line(item.title)} (remove *proposed* to run it)")
-    if loop is None or loop.loop is None or not loop.loop.ledger.open or loop.loop.run.is_over:
+    loop = _at_work(look())
+    if loop is None:
         open_editor(path)
         return 0
-    aside = loop.loop.file(EDITED)
-    if not os.path.exists(aside):
-        documents.write(aside, documents.read(path))
-    before = documents.read(aside)
-    open_editor(aside)
-    if documents.read(aside) == before:
-        os.unlink(aside)
+    aside, copy = loop.file(EDITED), loop.file(f"editing-{os.urandom(4).hex()}.md")
+    opened = wishes.edited(aside) or documents.read(path)
+    documents.write(copy, opened)
+    open_editor(copy)
+    typed = documents.read(copy)
+    os.unlink(copy)
+    if typed == opened:
         tell("nothing was changed")
+        return 0
+    wishes.leave_edit(found, aside, opened, typed)
+    now = look()
+    if now and now.loop and now.loop.id == loop.id and now.loop.run.is_over:  # nobody else takes it any more
+        wishes.apply_edit(found, aside, {one.key for one in now.loop.ledger.done})
+        tell(f"the loop has ended meanwhile: the queue is in {found.shown(LOGS, found.newest())}")
     else:
         tell("an agent is at work: this counts from the next item on")
     return 0
 
 
+def _at_work(found: Found | None) -> LoopRun | None:
+    """The loop whose agent is at an item now."""
+    loop = found.loop if found else None
+    return loop if loop and loop.ledger.open and not loop.run.is_over else None
+
+
 def learn(found: Documents, loop: Found | None, text: str) -> str:
     """Add a learning; while an agent works, it is added when that has ended. What was done, in words."""
-    line = f"- {datetime.now(UTC).astimezone():%Y-%m-%d}: {one_line(text)}"
-    if loop and loop.loop and loop.loop.ledger.open and not loop.loop.run.is_over:
-        aside = loop.loop.file(LEARNED)
-        documents.write(aside, f"{documents.read(aside)}{line}\n")
+    line = f"- {datetime.now(UTC).astimezone():%Y-%m-%d}: {one_line(text)}\n"
+    at_work = _at_work(loop)
+    wishes.learn(found, at_work.file(LEARNED) if at_work else "", line)
+    if at_work:
         return f"an agent is at work: {found.shown(LEARNINGS)} gets this for the next item"
-    add_learned(found, f"{line}\n")
     return f"added to {found.shown(LEARNINGS)}"
 
 
