@@ -151,7 +151,8 @@ HONEST = {
     "a worktree that comes and goes": (
         "git worktree add -q --detach $TEST_ROOM/../look; git worktree remove $TEST_ROOM/../look"
     ),
-    "a branch of its own": "git branch idea",
+    "a branch of its own": "git branch idea; git branch -q -t follows origin/main",
+    "settings of nobody": "git config lfs.repositoryformatversion 0; git config core.pager cat",
     "a commit in a worktree of before": "git -C $TEST_ROOM/../tree commit -q --allow-empty -m mine",
     "another branch there": (
         "git -C $TEST_ROOM/../tree switch -q -c more; git -C $TEST_ROOM/../tree commit -q --allow-empty -m mine"
@@ -166,6 +167,59 @@ def test_it_counts(tmp_path: Path, name: str) -> None:
     ran = night.loop("--attempts", "1")
     assert ran.code == 0, ran.out + ran.err
     assert night.git("show", "HEAD~1:answer.txt") == "42"
+
+
+SETTINGS = {
+    "remote.origin.pushurl": "git config remote.origin.pushurl elsewhere",
+    "remote.origin.url": "git config remote.origin.url elsewhere",
+    "http.proxy": "git config http.proxy http://elsewhere.example",
+    "user.name": "git config user.name Linus",
+    "gc.pruneexpire": "git config gc.pruneExpire now",
+    "core.logallrefupdates": "git config core.logAllRefUpdates false",
+    "branch.main.pushremote": "git config branch.main.pushRemote elsewhere",
+    "url.elsewhere.insteadof": "git config url.elsewhere.insteadOf https://",
+}
+
+
+@pytest.mark.parametrize(
+    "key", [pytest.param(key, marks=[] if key == "user.name" else [pytest.mark.slow]) for key in SETTINGS]
+)
+def test_a_setting_about_commits_and_pushes_is_put_back(tmp_path: Path, key: str) -> None:
+    night = full(tmp_path, SETTINGS[key])
+    config = night.text(".git/config")
+    ran = night.loop("--attempts", "1")
+    [failed] = night.state["failedItems"]
+    assert failed["verdict"] == "tampered"
+    assert f"the git setting {key}" in ran.out
+    assert night.text(".git/config") == config
+
+
+INCLUDED = "printf '[core]\\nhooksPath = tools\\n' >> .gitconfig"
+GLOBAL = "git config --global core.hooksPath $TEST_ROOM/tools"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", [INCLUDED, GLOBAL])
+def test_other_hooks_by_a_file_outside_of_git(tmp_path: Path, setting: str) -> None:
+    """The agent's own hook is not run in Raymond's name, that of the project is: also for the item after it."""
+    queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: test -e second.txt] Go on\n"
+    hook = "mkdir -p tools; printf '#!/bin/sh\\ntouch $TEST_ROOM/../ran\\n' > tools/post-commit; chmod +x tools/post-commit"
+    night = Night(tmp_path, queue, **{".gitconfig": "[alias]\n\tst = status\n"})
+    night.git("config", "include.path", "../.gitconfig")
+    night.agent(f"""
+    if grep -q '^# Write' $PROMPT; then {hook}; {setting}; echo 42 > answer.txt; else touch second.txt; fi
+    echo ITERATION_COMPLETE
+    """)
+    pre = night.path / ".git/hooks/pre-commit"
+    pre.write_text("#!/bin/sh\necho looked >> $TEST_ROOM/../looked\n", "utf-8")
+    pre.chmod(0o755)
+    ran = night.loop("--attempts", "1")
+    [failed] = night.state["failedItems"]
+    assert (failed["title"], failed["verdict"]) == ("Write the answer", "tampered"), ran.out
+    assert "added the git setting core.hookspath, in a file outside of .git" in ran.out
+    assert [one["title"] for one in night.state["completedItems"]] == ["Go on"]
+    assert (tmp_path / "looked").read_text("utf-8") == "looked\n"
+    assert not (tmp_path / "ran").exists()
 
 
 FORGED = """

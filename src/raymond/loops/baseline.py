@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import Error
-from raymond.loops import submodules
+from raymond.loops import git_settings, submodules
+from raymond.loops.hooks import hooks_in, listed
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step
 from raymond.system import files, git
@@ -49,6 +50,10 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Digest of the hooks that git would run."""
     hooks_folder: str
     signs: bool
+    settings: dict[str, list[str]] | None = None
+    """What .git/config says about who commits, where a push goes, and what git does; None in earlier baselines."""
+    in_effect: dict[str, list[str]] | None = None
+    """The settings that run something, from wherever they come; None in earlier baselines."""
     stashes: bytes = b""
     """The list of stashes, as git keeps it."""
     worktrees: dict[str, str] | None = None
@@ -100,6 +105,8 @@ class Keeper(Struct, frozen=True):
             ignored=repository.ignored()[:_MOST_IGNORED],
             hooks=hooks_in(folder),
             hooks_folder=folder,
+            settings=git_settings.of_repository(repository.top, self.private),
+            in_effect=git_settings.in_effect(repository),
             signs=repository.signs,
             nested=repository.nested(),
             folders=git.directories(repository.top),
@@ -158,12 +165,23 @@ class Keeper(Struct, frozen=True):
         """What decides how git sees the work, and is not as it was, in words."""
         now = control_plane.read(self.repository.top, self.private)
         found = [one.words for one in control_plane.differences(before.control, now)]
+        settings = git_settings.of_repository(self.repository.top, self.private)
+        old = settings if before.settings is None else before.settings
+        more = git_settings.differences(old, settings, before.references)
+        found += [one for one in more if one not in found]
         folder = git.directories(self.repository.top)[1]
         links = (name for name in (*_FOLDERS, *_names(folder)) if os.path.islink(os.path.join(folder, name)))
         found += [f"made a link of .git/{name}" for name in links]
         _, modes = _copies(self.repository.top)
         changed = (name for name, mode in modes.items() if before.modes.get(name, mode) != mode)
         return found + [f"changed the rights of .git/{name}" for name in sorted(changed)]
+
+    def differences_elsewhere(self, before: Baseline) -> list[str]:
+        """Settings that a file outside of .git has changed, in words: such a file is not put back."""
+        now = git_settings.in_effect(self.repository)
+        old = now if before.in_effect is None else before.in_effect
+        found = git_settings.differences(old, now, before.references)
+        return [f"{one}, in a file outside of .git" for one in found]
 
     def restore(self, before: Baseline) -> None:
         """Give git back the files that decide what it does; no link is followed on the way."""
@@ -197,21 +215,6 @@ def keeper_of(step: Step, slot: str) -> Keeper:
     return Keeper(step.file(f"baseline-{slot}"), step.repository, private)
 
 
-def hooks_in(folder: str) -> str:
-    """A digest of all hooks in a folder, with their rights, and of where they are."""
-    found = hashlib.sha256(os.fsencode(folder))
-    for name in sorted(_listed(folder)):
-        path = os.path.join(folder, name)
-        if name.endswith(".sample"):
-            continue
-        try:
-            found.update(os.fsencode(name) + b"\0" + files.contents(path, _LARGEST) + b"\0")
-            found.update(str(os.lstat(path).st_mode).encode())
-        except OSError:
-            found.update(f"{name} cannot be read".encode("utf-8", "surrogateescape"))
-    return found.hexdigest()
-
-
 def _copies(top: str) -> tuple[dict[str, bytes], dict[str, int]]:
     folder = git.directories(top)[1]
     found: dict[str, bytes] = {}
@@ -232,12 +235,5 @@ def _names(folder: str) -> Iterator[str]:
         if os.path.lexists(os.path.join(folder, name)) and not os.path.islink(above.rstrip("/")):
             yield name
     if not os.path.islink(os.path.join(folder, _HOOKS)):
-        names = _listed(os.path.join(folder, _HOOKS))
+        names = listed(os.path.join(folder, _HOOKS))
         yield from (f"{_HOOKS}/{name}" for name in names if not name.endswith(".sample"))
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []

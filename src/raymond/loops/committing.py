@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from raymond.loops.git_calls import GitError
+from raymond.loops.hooks import hooks_in
 from raymond.loops.ledger import FAILED, Entry, entry_of
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step
@@ -27,7 +28,9 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
     if _is_planned(repository, repository.head(), given):  # after a commit of a person the index is theirs
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
             repository.refresh(given.get("staged", ""), given.get("base", ""))
-            repository.hook("post-commit")
+            folder = given.get("hooks_folder", "")
+            if folder and hooks_in(folder) == given["hooks"]:
+                repository.hook(folder, "post-commit")
     return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
 
 

@@ -10,6 +10,7 @@ from raymond.loops import commit_message, documents, markers
 from raymond.loops.formats import queue, session_log
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
+from raymond.loops.hooks import hooks_in
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import NO_CHANGE, OWN_CHECK, PASSED, UNCHECKED, Entry
 from raymond.loops.work import Work
@@ -48,7 +49,7 @@ def run_hooks(work: Work, found: Inspection) -> Hooks:
     repository = work.step.repository
     if not _are_the_same(work, found):
         return Hooks()
-    code, printed = repository.hook("pre-commit")
+    code, printed = repository.hook(work.first.hooks_folder, "pre-commit")
     if code:
         return Hooks(rejection=_kept(work, printed))
     if not printed:
@@ -58,7 +59,7 @@ def run_hooks(work: Work, found: Inspection) -> Hooks:
 
 def _are_the_same(work: Work, found: Inspection) -> bool:
     """Whether the hooks are those that the loop began with: others are not run, and that is named."""
-    if found.hooks == work.hooks:
+    if hooks_in(work.first.hooks_folder) == work.hooks:
         return True
     note = "changed which hooks the project has; they were not run"
     found.notes += [] if note in found.notes else [note]
@@ -93,7 +94,7 @@ def committed(
     path = work.step.file("COMMIT_EDITMSG")
     documents.write(path, _message(work, entry, gate, title, said))
     if _are_the_same(work, found):
-        code, printed = repository.hook("commit-msg", path)
+        code, printed = repository.hook(work.first.hooks_folder, "commit-msg", path)
         if code:
             return Hooks(rejection=_kept(work, printed))
     whole = repository.tree()
@@ -111,6 +112,8 @@ def committed(
         "signs": work.baseline.signs,
         "staged": work.baseline.staged,
         "base": work.baseline.head,
+        "hooks": work.hooks,
+        "hooks_folder": work.first.hooks_folder,
     }
 
 

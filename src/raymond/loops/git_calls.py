@@ -86,14 +86,15 @@ class GitCalls:
             raise wrong("rev-parse", said)
         return os.path.join(self.top, os.fsdecode(said.stdout.strip()))
 
-    def hook(self, name: str, *args: str) -> tuple[int, str]:
-        """Run a hook as the project has it, on the tree that was made last: its exit code, and what it printed.
+    def hook(self, folder: str, name: str, *args: str) -> tuple[int, str]:
+        """Run a hook in this folder, on the tree that was made last: its exit code, and what it printed.
 
         Without one, nothing happens. What it leaves in the background is not waited for.
         """
-        if not os.path.lexists(os.path.join(self.hooks_folder(), name)):
+        if not os.path.lexists(os.path.join(folder, name)):
             return 0, ""
-        argv = ["git", *_QUIET, "-C", self.top, "hook", "run", "--ignore-missing", name, "--", *args]
+        hooks = ("-c", f"core.hooksPath={folder}")  # the settings may name another one by now
+        argv = ["git", *_QUIET, *hooks, "-C", self.top, "hook", "run", "--ignore-missing", name, "--", *args]
         environment = {**self._environment(index=True), "GIT_EDITOR": ":"}
         with tempfile.TemporaryFile() as printed:
             done = subprocess.Popen(

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from raymond.loops import documents, doubts
-from raymond.loops.baseline import Baseline, Keeper, hooks_in
+from raymond.loops.baseline import Baseline, Keeper
 from raymond.loops.documents import LOGS, PROGRESS, Documents, TooLarge
 from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.formats.item import Item
+from raymond.loops.hooks import hooks_in
 from raymond.loops.references import References
 from raymond.loops.repository import Change, Repository
 from raymond.loops.saved import Saved
@@ -55,8 +56,6 @@ class Inspection(Struct):
     commits: list[str] = []
     hidden: list[str] = []
     """Files that git ignored before: they are not the agent's to commit, nor ours to remove."""
-    hooks: str = ""
-    """Digest of the hooks of the project as they are now."""
     is_checked: bool = False
     """Whether the files are those that the check was green with."""
 
@@ -117,6 +116,7 @@ class Inspector:
         if differences:
             self._keeper.restore(before)  # git does nothing below that an agent has set
         self._look_at_index(before, found)
+        _add(found.tampered, self._keeper.differences_elsewhere(before))
         self._look_at_history(before, found)
         self._look_at_references(before, found)
         found.left = self._repository.tree()
@@ -185,8 +185,9 @@ class Inspector:
 
     def _look_at_hooks(self, before: Baseline, found: Inspection) -> None:
         folder = self._repository.hooks_folder()
-        found.hooks = hooks_in(folder)
-        if folder == before.hooks_folder and found.hooks != before.hooks and not found.tampered:
+        if folder != self._first.hooks_folder:
+            _add(found.notes, ["changed which hooks the project has; those of the beginning are used"])
+        if folder == before.hooks_folder and hooks_in(folder) != before.hooks and not found.tampered:
             where = os.path.relpath(before.hooks_folder, self._own.top)
             _add(found.review, [f"changed the hooks of the project in {where}"])
 

@@ -125,6 +125,11 @@ def _is_known(old: Control, new: Control, what: str) -> bool:
     return not tool_settings.is_husky(key, [new.texts.get(what, "")])
 
 
+def is_decisive(key: str) -> bool:
+    """Whether a setting of git runs something, or hides a change."""
+    return _DECISIVE.fullmatch(key.lower()) is not None
+
+
 def rewritten(private: PrivateGit, old: str, new: str) -> list[Difference]:
     """Whether commits from before the work are in no history any more."""
     if not private.is_rewritten(old, new):

@@ -1,0 +1,32 @@
+"""The hooks of a project: what there is in their folder."""
+
+import hashlib
+import os
+
+from raymond.system import files
+
+_LARGEST = 1 << 20
+"""Bytes of a hook that are read."""
+
+
+def hooks_in(folder: str) -> str:
+    """A digest of all hooks in a folder, with their rights, and of where they are."""
+    found = hashlib.sha256(os.fsencode(folder))
+    for name in sorted(listed(folder)):
+        path = os.path.join(folder, name)
+        if name.endswith(".sample"):
+            continue
+        try:
+            found.update(os.fsencode(name) + b"\0" + files.contents(path, _LARGEST) + b"\0")
+            found.update(str(os.lstat(path).st_mode).encode())
+        except OSError:
+            found.update(f"{name} cannot be read".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def listed(folder: str) -> list[str]:
+    """The names in a folder; none when it cannot be read."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
