@@ -18,7 +18,8 @@ from raymond.verifier import control_plane
 from raymond.verifier.control_plane import Control
 from raymond.verifier.private_git import PrivateGit
 
-_FILES = ("config", "config.worktree", "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout")
+_CONFIG = "config"
+_FILES = (_CONFIG, "config.worktree", "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout")
 _MORE = ("objects/info/alternates", "shallow")
 _FOLDERS = ("hooks", "info", "objects/info")
 RESUMED = "resumed"
@@ -161,12 +162,19 @@ class Keeper(Struct, frozen=True):
         """The submodules that are not as they were."""
         return submodules.changed(self.repository, self._modules, before.modules)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether another checkout has the same references and settings: what changes there may be a person's."""
+        folder, common = git.directories(self.repository.top)
+        return not os.path.samefile(folder, common)
+
     def differences(self, before: Baseline) -> list[str]:
         """What decides how git sees the work, and is not as it was, in words."""
         now = control_plane.read(self.repository.top, self.private)
         found = [one.words for one in control_plane.differences(before.control, now)]
         settings = git_settings.of_repository(self.repository.top, self.private)
-        old = settings if before.settings is None else before.settings
+        # What another checkout sets is a person's business; `restore` leaves it.
+        old = settings if before.settings is None or self.is_shared else before.settings
         more = git_settings.differences(old, settings, before.references)
         found += [one for one in more if one not in found]
         folder = git.directories(self.repository.top)[1]
@@ -183,19 +191,44 @@ class Keeper(Struct, frozen=True):
         found = git_settings.differences(old, now, before.references)
         return [f"{one}, in a file outside of .git" for one in found]
 
-    def restore(self, before: Baseline) -> None:
-        """Give git back the files that decide what it does; no link is followed on the way."""
+    def restore(self, before: Baseline) -> list[str]:
+        """Give git back the files that decide what it does; no link is followed on the way. Where they are kept."""
         folder = git.directories(self.repository.top)[1]
+        config = os.path.join(folder, _CONFIG)
+        others, kept = self._harmless(before, config) if self.is_shared else [], []
         for name in _FOLDERS:
             path = os.path.join(folder, name)
             if os.path.islink(path):
                 os.unlink(path)
             os.makedirs(path, exist_ok=True)
-        for name in {*_names(folder), *before.files}:
+        for name in sorted({*_names(folder), *before.files}):
+            kept += self._kept(folder, name, before.files.get(name))
             self._put(os.path.join(folder, name), before.files.get(name), before.modes.get(name, 0o644))
         replaced = [one for one in before.control.parts if one.startswith("the replaced object")]
         if not replaced:
             self.repository.drop_all("refs/replace")
+        for key, value in others:
+            self.repository.run("config", "--file", config, "--add", key, value)
+        return kept
+
+    def _harmless(self, before: Baseline, config: str) -> list[tuple[str, str]]:
+        """The settings that were added and run nothing: whoever set them in another checkout wants to keep them."""
+        files.replace(f"{self.path}-{_CONFIG}", before.files.get(_CONFIG, b""))
+        known = self.private.settings(f"{self.path}-{_CONFIG}")
+        new = [one for one in self.private.settings(config) if one not in known]
+        return [(key, value) for key, value in new if not control_plane.is_decisive(key, value)]
+
+    def _kept(self, folder: str, name: str, content: bytes | None) -> list[str]:
+        """Keep a file that is replaced, beside the baseline; its path there."""
+        path = os.path.join(folder, name)
+        if not os.path.lexists(path) or not stat.S_ISREG(os.lstat(path).st_mode):
+            return []
+        there = files.contents(path, _LARGEST)
+        if there == content:
+            return []
+        kept = f"{self.path}-{name.replace('/', '-')}-{hashlib.sha256(there).hexdigest()[:8]}"
+        files.replace(kept, there)
+        return [kept]
 
     def _put(self, path: str, content: bytes | None, mode: int) -> None:
         is_file = os.path.lexists(path) and stat.S_ISREG(os.lstat(path).st_mode)

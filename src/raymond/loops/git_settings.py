@@ -34,7 +34,7 @@ def in_effect(repository: Repository) -> dict[str, list[str]]:
     texts = [one.decode("utf-8", "replace") for one in said]
     found = [(scope, *entry.partition("\n")[::2]) for scope, entry in zip(texts[::2], texts[1::2], strict=False)]
     pairs = ((key, value) for scope, key, value in found if scope != "command")  # those are our own
-    return _chosen(repository.top, (pair for pair in pairs if control_plane.is_decisive(pair[0])))
+    return _chosen(repository.top, (pair for pair in pairs if control_plane.is_decisive(*pair)))
 
 
 def _chosen(top: str, pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -114,7 +114,8 @@ class Inspector:
         _add(found.tampered, differences)
         self._keep(found)
         if differences:
-            self._keeper.restore(before)  # git does nothing below that an agent has set
+            kept = self._keeper.restore(before)  # git does nothing below that an agent has set
+            _add(found.notes, (f"changed a file of git, which was put back; it is kept as {path}" for path in kept))
         self._look_at_index(before, found)
         _add(found.tampered, self._keeper.differences_elsewhere(before))
         self._look_at_history(before, found)
@@ -193,8 +194,11 @@ class Inspector:
 
     def _look_at_references(self, before: Baseline, found: Inspection) -> None:
         """Branches, tags and stashes that are not its own stay where they were."""
-        references = References(self._repository, before, self._first, self._saved, self._aside)
+        references = References(
+            self._repository, before, self._first, self._saved, self._aside, is_shared=self._keeper.is_shared
+        )
         _add(found.tampered, references.tampered())
+        _add(found.review, references.doubtful())
         _add(found.notes, references.notes())
         self._keep(found)
         _add(found.tampered, references.put_back())

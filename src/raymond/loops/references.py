@@ -16,8 +16,21 @@ _MOST_STASHES = 50
 class References:
     """The references now, against those that were there when the item began."""
 
-    def __init__(self, repository: Repository, before: Baseline, first: Baseline, saved: Saved, aside: str) -> None:
-        """`first` is the baseline of the loop; below `aside`, what was moved or made is kept."""
+    def __init__(
+        self,
+        repository: Repository,
+        before: Baseline,
+        first: Baseline,
+        saved: Saved,
+        aside: str,
+        *,
+        is_shared: bool,
+    ) -> None:
+        """`first` is the baseline of the loop; below `aside`, what was moved or made is kept.
+
+        `is_shared`: another checkout has the same references, so that a person may have moved them.
+        """
+        self._is_shared = is_shared
         self._repository = repository
         self._before = before
         self._first = first
@@ -38,7 +51,8 @@ class References:
         wanted = {**self._before.references, **noted}
         for name in list(wanted):
             is_others = name.startswith(SAVED) and not name.startswith(self._saved.prefix) and name in self._now
-            if is_others or name == self._own or name in elsewhere:
+            is_anybodys = self._is_shared and not name.startswith(self._saved.prefix)
+            if is_others or is_anybodys or name == self._own or name in elsewhere:
                 del wanted[name]
         return wanted
 
@@ -62,7 +76,7 @@ class References:
 
     @property
     def _has_other_stashes(self) -> bool:
-        return bool(self._before.stashes) and self._repository.stashes() != self._before.stashes
+        return bool(self._before.stashes) and not self._is_shared and self._repository.stashes() != self._before.stashes
 
     def tampered(self) -> list[str]:
         """What is not as it was, and should be, in words."""
@@ -75,8 +89,21 @@ class References:
                 found.append(f"{'moved' if name in self._now else 'removed'} {_short(name)}")
         if self._has_other_stashes:
             found.append("changed the list of stashes")
+        if self._is_shared:
+            return found
         new = {path: branch for path, branch in self._worktrees.items() if path not in self._trees_before}
         return found + [f"added the worktree {path}" for path, branch in new.items() if not branch.startswith(_NIGHTS)]
+
+    def doubtful(self) -> list[str]:
+        """What somebody has moved or removed, the agent or a person in another checkout: it stays so."""
+        elsewhere = {self._own, *self._worktrees.values()}
+        found = []
+        for name, commit in self._before.references.items() if self._is_shared else ():
+            if self._now.get(name) != commit and name not in elsewhere and not name.startswith(SAVED):
+                verb = "moved" if name in self._now else "removed"
+                told = f"{_short(name)}, which was at {commit[:12]}, was {verb} by the agent or in another worktree"
+                found.append(f"{told}, and stays so")
+        return found
 
     def notes(self) -> list[str]:
         """What was made, and may be."""

@@ -109,6 +109,11 @@ def differences(old: Control, new: Control) -> list[Difference]:
     return found
 
 
+def is_decisive(key: str, value: str) -> bool:
+    """Whether a setting of git with this value runs something, or hides a change."""
+    return bool(_DECISIVE.fullmatch(key.lower())) and not tool_settings.is_harmless(key, [value])
+
+
 def _is_free(control: Control, what: str) -> bool:
     return what not in control.parts or what in control.harmless
 
@@ -123,11 +128,6 @@ def _is_known(old: Control, new: Control, what: str) -> bool:
     if not re.fullmatch(_FIRST, key.lower(), re.DOTALL):
         return False
     return not tool_settings.is_husky(key, [new.texts.get(what, "")])
-
-
-def is_decisive(key: str) -> bool:
-    """Whether a setting of git runs something, or hides a change."""
-    return _DECISIVE.fullmatch(key.lower()) is not None
 
 
 def rewritten(private: PrivateGit, old: str, new: str) -> list[Difference]:

@@ -25,6 +25,12 @@ _SHOWS = re.compile(r"core\.pager|pager\..*|(?:core|sequence)\.editor", re.DOTAL
 _PLAIN = re.compile(r"|cat|more|less(?: -[A-Za-z]+)*|true|false|:|vi|vim|nano")
 """Programs that show a text, or let a person edit it, and do nothing else."""
 
+_ALIAS = re.compile(
+    r"add|checkout|commit|fetch|pull|push|rebase|restore|stash|switch"
+    r"|(?:branch|diff|log|show|status)(?: -[A-Za-z]+| --(?:all|cached|decorate|graph|oneline|short|staged|stat))*"
+)
+"""What people abbreviate: a command of git itself, with no more than how it shows something."""
+
 
 def is_husky(key: str, values: Sequence[str]) -> bool:
     """Whether a setting is the one that husky makes."""
@@ -49,6 +55,8 @@ def is_harmless(key: str, values: Sequence[str]) -> bool:
         return not values[0].lstrip().startswith("!")
     if _SHOWS.fullmatch(key):
         return _PLAIN.fullmatch(values[0]) is not None
+    if key.startswith("alias."):
+        return _ALIAS.fullmatch(values[0]) is not None
     return values[0] in _LFS.get(key, ())
 
 
