@@ -43,6 +43,7 @@ _WORDS = {
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
     "loops/accepting.py": ("loop.loop",),
     "loops/formats/records.py": ("name",),  # in a comment of a document
+    "loops/neighbours.py": ("loop",),
     "loops/opening.py": ("docs",),  # told, not to be pasted
     "loops/selection.py": ("pattern",),
     "loops/starting.py": ("loop",),

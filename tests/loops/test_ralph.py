@@ -40,6 +40,16 @@ def test_red_at_the_start_and_green_now_is_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_status_without_a_folder_of_documents_names_the_last_loop(tmp_path: Path) -> None:
+    night = night_of(tmp_path)
+    before = night.loop(verb="status", loop="ralph")
+    assert (before.out, before.err) == ("no active ralph loop\n", "")
+    ralph(night, "--gate", "sh check.sh")
+    after = night.loop(verb="status", loop="ralph")
+    assert (after.out, after.err) == ("no active ralph loop\n", "raymond status n shows the last one\n")
+
+
+@pytest.mark.slow
 def test_green_at_the_start_runs_to_the_limit(tmp_path: Path) -> None:
     night = night_of(tmp_path, "echo more >> log.txt; echo fine")
     night.write({"n.txt": "2\n"})

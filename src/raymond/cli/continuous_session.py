@@ -14,7 +14,7 @@ from raymond.control import inside, runs
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
-from raymond.loops import documents, learning, opening, starting
+from raymond.loops import documents, learning, neighbours, opening, starting
 from raymond.loops.documents import LOGS
 from raymond.loops.opening import Agenda, Place
 from raymond.loops.settings import SESSION, Settings
@@ -45,9 +45,12 @@ def start(given: StartFlags, **own: Any) -> int:
     starting.check_new(id)
     options.id = id
     place = starting.place_here(own["docs"])
+    checkout = ""
     if own["worktree"] and not given.dry_run:
-        where = opening.move_to_worktree(place.repository, id)
-        loop_verbs.tell(f"working in {where}: its commands are to be typed there")
+        for one in neighbours.unmerged(place):
+            loop_verbs.tell(one)
+        checkout, where = place.repository.top, opening.move_to_worktree(place.repository, id)
+        loop_verbs.tell(f"working in {where}; type raymond commands for this loop there")
         place = starting.place_here(own["docs"])
     starting.check_alone(runs.here())
     if not given.dry_run:
@@ -65,6 +68,7 @@ def start(given: StartFlags, **own: Any) -> int:
         most=own["max_sessions"],
         require_verify=own["require_verify"],
         source=own["from_session"] or "",
+        checkout=checkout,
     )
     name, text = starting.lost_log(place, runs.here())
     if name and not given.dry_run:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import click
 from click.core import ParameterSource
 
+from raymond import pasted
 from raymond.cli import background, foreground, moves, prompt
 from raymond.cli.flags import LimitFlags, ResumeFlags, ShowFlags
 from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
-from raymond.loops import ending, loop_status, resuming, starting
+from raymond.loops import ending, loop_status, neighbours, resuming, starting
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Place
 from raymond.loops.settings import RALPH, SESSION
@@ -64,8 +65,8 @@ def find(loop: str, docs: str) -> tuple[Place, Found | None]:
 
 
 def status(loop: str, docs: str, *, as_json: bool) -> int:
-    """Show the loop of this directory."""
-    _, found = find(loop, docs)
+    """Show the loop of this directory, and say where those are that were started here in worktrees."""
+    place, found = find(loop, docs)
     if found is None or found.loop is None:
         if as_json:
             print(json.dumps({"loop": loop, "status": None, "state": found.state if found else None}))
@@ -73,11 +74,15 @@ def status(loop: str, docs: str, *, as_json: bool) -> int:
             print(f"no active {name_of(loop)}")
             if found:
                 tell(f"its state file says {found.status}, but its journal is not here")
-        return 0
-    print(
-        json.dumps(loop_status.document(found)) if as_json else loop_status.text(found, sys.stdout),
-        end="\n" if as_json else "",
-    )
+            elif last := starting.last(runs.here(), loop):
+                tell(f"raymond status {pasted.word(last, 'ID')} shows the last one")
+    else:
+        print(
+            json.dumps(loop_status.document(found)) if as_json else loop_status.text(found, sys.stdout),
+            end="\n" if as_json else "",
+        )
+    for line in () if as_json else neighbours.seen(place, loop):
+        print(said(line, sys.stdout))
     return 0
 
 

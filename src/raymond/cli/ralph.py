@@ -13,7 +13,7 @@ from raymond.cli.flags import StartFlags
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces import words
-from raymond.loops import opening, starting
+from raymond.loops import neighbours, opening, starting
 from raymond.loops.settings import COMMIT, RALPH, Settings
 
 _OWN = (
@@ -60,9 +60,12 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     starting.check_new(id)
     options.id = id
     place = starting.place_here(own["docs"], needs_git=settings.commit != "never")
+    checkout = ""
     if own["worktree"] and not given.dry_run:
-        where = opening.move_to_worktree(place.repository, id)
-        loop_verbs.tell(f"working in {where}: its commands are to be typed there")
+        for one in neighbours.unmerged(place):
+            loop_verbs.tell(one)
+        checkout, where = place.repository.top, opening.move_to_worktree(place.repository, id)
+        loop_verbs.tell(f"working in {where}; type raymond commands for this loop there")
         place = starting.place_here(own["docs"])
     starting.check_alone(runs.here())
     found = starting.look(runs.here(), place.documents, RALPH)
@@ -90,7 +93,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
         return 0
     if found and found.state:
         starting.archive(place.documents, RALPH)
-    handle = starting.begin(loaded, options, settings)
+    handle = starting.begin(loaded, options, replace(settings, checkout=checkout))
     loop_verbs.introduce(handle)
     choice.warn_of_reach(handle)
     choice.warn_of_company(handle)

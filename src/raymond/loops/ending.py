@@ -97,6 +97,7 @@ def document(loop: LoopRun, code: int) -> dict[str, Any]:
         "cost": round(loop.run.cost, 6),
         "seconds": round(loop.run.now - loop.run.started_at, 3),
         "branch": loop.settings.branch or None,
+        "worktree": loop.top if loop.worktree else None,
         "current": {key: ledger.open[key] for key in _CURRENT if key in ledger.open},
         "completed": _entries(ledger, is_done=True),
         "failed": _entries(ledger, is_done=False),

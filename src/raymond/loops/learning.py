@@ -70,6 +70,6 @@ def learn(found: Documents, loop: Found | None, text: str) -> str:
 def eject(workflow: str, folder: str) -> str:
     """Copy a workflow that ships, to be changed; what was done, in words."""
     if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-        raise UsageError(f"{folder} is in the way", hint="name a folder that does not exist")
+        raise UsageError(f"{folder} already exists", hint="name a folder that does not exist")
     shutil.copytree(workflow, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     return f"copied to {folder}: change it, then start with {pasted.flag('--workflow', folder, 'DIR')}"

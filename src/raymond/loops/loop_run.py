@@ -33,6 +33,11 @@ class LoopRun:
         self.kept = ""
         """Where what items that failed have left in the tree is kept, once the loop has ended."""
 
+    @property
+    def worktree(self) -> str:
+        """The worktree that was made for it, relative to the checkout it was started in; empty when there is none."""
+        return os.path.relpath(self.top, self.settings.checkout) if self.settings.checkout else ""
+
     def file(self, name: str) -> str:
         """A file of the loop in the folder of the run."""
         folder = self.project.run(self.id).file("loop")

@@ -66,6 +66,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     commits = [one.commit[:12] for one in ledger.entries if one.commit]
     named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
     yield f"Commits:  {len(commits)} on {loop.settings.branch or 'HEAD'}{named}"
+    if loop.worktree:
+        yield f"Worktree: {one_line(loop.worktree)}"
     yield from ("", *map(_item, ledger.entries)) if ledger.entries else ()
     yield from _queue(loop)
     if loop.run.is_over or not found.is_driven:

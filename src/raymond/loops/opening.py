@@ -224,7 +224,7 @@ def move_to_worktree(repository: Repository, id: str) -> str:
     cwd, top = os.path.realpath(os.getcwd()), repository.top
     path = os.path.join(os.path.dirname(top), f"{os.path.basename(top)}-{id}")
     if os.path.lexists(path):
-        raise UsageError(f"{path} is in the way", hint="remove it, or choose another --id")
+        raise UsageError(f"{path} already exists", hint="remove it, or choose another --id")
     if clash := repository.in_the_way(f"raymond/{id}"):
         raise UsageError(
             f"a branch `{clash}` is in the way of raymond/{id}", hint="rename it, or make a worktree yourself"

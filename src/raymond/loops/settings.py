@@ -36,6 +36,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     commits: bool = True
     branch: str = ""
     squash: bool = False
+    checkout: str = ""
+    """Where it was started, if it works in a worktree that was made for it."""
     is_dirty: bool = False
     """Whether the tree had changes at the start that were left as they were."""
     require_verify: bool = False

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from time import time
 from typing import Any
@@ -107,14 +107,22 @@ def _run(project: Project, id: str) -> LoopRun | None:
 
 def _latest(project: Project, loop: str) -> str:
     """The last run of this project that is such a loop and has not ended; empty when there is none."""
+    return next((id for id in _ids(project, loop) if (there := _run(project, id)) and not there.run.is_over), "")
+
+
+def last(project: Project, loop: str) -> str:
+    """The last run of this project that is such a loop, whether it has ended or not; empty when there is none."""
+    return next(_ids(project, loop), "")
+
+
+def _ids(project: Project, loop: str) -> Iterator[str]:
+    """The runs of this project that are such a loop, the latest first."""
     for id in project.ids():
         try:
-            start = RunHandle(project, id).start
+            if RunHandle(project, id).start.loop == loop:
+                yield id
         except JournalError:
             continue
-        if start.loop == loop and (there := _run(project, id)) and not there.run.is_over:
-            return id
-    return ""
 
 
 def lost_log(place: Place, project: Project) -> tuple[str, str]:

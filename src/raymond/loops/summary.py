@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from raymond import pasted
 from raymond.faces import words
 from raymond.loops.formats.foreign_text import code, one_line, prose
 from raymond.loops.formats.log_line import lasted
@@ -57,6 +58,8 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     named = f" ({', '.join(commits)})" if commits else ""
     if loop.settings.branch:
         yield f"- Commits: {len(commits)}{named} on {loop.settings.branch}"
+    if loop.worktree:
+        yield f"- Worktree: {one_line(loop.worktree)}, seen from {one_line(loop.settings.checkout)}"
     yield from _section("Completed", map(_completed, ledger.done))
     yield from _section("Failed", map(_failed, ledger.failed))
     yield from _section(
@@ -140,6 +143,10 @@ def advice(loop: LoopRun) -> list[str]:
         found.append(f"go on with the rest: raymond {loop.loop} start")
     if any(one.commit for one in ledger.entries):
         found.append("read what was committed: git log -p --grep=Raymond-Run")
+    if loop.worktree and loop.run.is_over:
+        tree, there = pasted.word(loop.worktree, "PATH"), pasted.word(loop.settings.checkout, "CHECKOUT")
+        merge = f"git merge {pasted.word(loop.settings.branch, 'BRANCH')}, then " if loop.settings.branch else ""
+        found.append(f"when you are done here: cd {there}, {merge}git worktree remove {tree}")
     return found or ["nothing"]
 
 
