@@ -1,5 +1,6 @@
 """Items that a loop has set aside: a person looks, and lets them count or sends them back."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,9 @@ def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_head(tmp_p
     assert "Write the answer" not in left
     assert "Publish" in left
     assert night.room.raymond("review", "n").stderr == "nothing of n waits for a review\n"
+    made = f"accepted, commit {night.git('rev-parse', 'HEAD')[:12]}"
+    assert f"  ✓ Write the answer ({made})\n" in night.loop(verb="status").out
+    assert json.loads(night.loop("--json", verb="status").out)["failed"][0]["decided"] == made
 
 
 def test_what_does_not_fit_any_more_becomes_a_branch(tmp_path: Path) -> None:
@@ -71,8 +75,12 @@ def test_what_is_red_with_todays_head_is_not_committed(tmp_path: Path) -> None:
 
 def test_what_is_rejected_is_in_the_queue_again(tmp_path: Path) -> None:
     night = aside(tmp_path)
+    assert "  [BLOCKED: waits for a person: added .github/ci.yml" in night.loop(verb="status").out
     done = night.room.raymond("reject", "n", "1", "no CI, please")
     assert done.returncode == 0, done.stderr
+    status = night.loop(verb="status").out
+    assert "  ✗ Write the answer (rejected)\n" in status
+    assert "[BLOCKED: waits" not in status
     log = night.text(f"docs/session_logs/{night.logs[-1]}")
     assert "1. [VERIFY: sh check.sh] Write the answer\n   It was rejected: no CI, please\n" in log
     night.agent('grep -q "no CI, please" "$PROMPT" && echo 42 > answer.txt; echo ITERATION_COMPLETE')

@@ -176,6 +176,7 @@ def test_edit_counts_from_the_next_item_on_also_while_an_agent_works(tmp_path: P
         live.sees("Selected item")
         done = night.room.raymond("continuous-session", "edit", environment={"EDITOR": str(editor)})
         assert "an agent is at work: this counts from the next item on" in done.stderr
+        assert "an edit waits: it counts from the next item on" in night.loop(verb="status").out
         told = night.room.raymond("continuous-session", "learn", "the answer is a number")
         assert "an agent is at work" in told.stdout
         (tmp_path / "go").touch()

@@ -37,13 +37,14 @@ def waiting(loop: LoopRun) -> list[Entry]:
     return [one for one in found if loop.repository.reference(one.saved) and one.key not in decided(loop)]
 
 
-def decided(loop: LoopRun) -> set[str]:
-    """The items that a person has decided about."""
-    return set(documents.read(loop.file(_DECIDED)).splitlines())
+def decided(loop: LoopRun) -> dict[str, str]:
+    """The items that a person has decided about, and how."""
+    lines = (line.partition("\t") for line in documents.read(loop.file(_DECIDED)).splitlines())
+    return {key: how for key, _, how in lines}
 
 
-def _decide(loop: LoopRun, entry: Entry) -> None:
-    documents.write(loop.file(_DECIDED), documents.read(loop.file(_DECIDED)) + f"{entry.key}\n")
+def _decide(loop: LoopRun, entry: Entry, how: str) -> None:
+    documents.write(loop.file(_DECIDED), documents.read(loop.file(_DECIDED)) + f"{entry.key}\t{how}\n")
 
 
 def chosen(loop: LoopRun, name: str | None) -> Entry:
@@ -100,7 +101,7 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome
     branch = repository.branch()
     repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: accepted")
     repository.refresh()
-    _decide(loop, entry)
+    _decide(loop, entry, f"accepted, commit {made[:12]}")
     return Outcome(commit=made)
 
 
@@ -120,7 +121,7 @@ def _checked(entry: Entry, loop: LoopRun, tell: Callable[[Told], None]) -> Found
 def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     """Put the item back into the queue; what its agent did stays saved. What was done, in words."""
     _forget(loop, entry, reason)
-    _decide(loop, entry)
+    _decide(loop, entry, "rejected")
     return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"
 
 

@@ -6,6 +6,7 @@ import os
 from raymond.loops import documents, ledger, settings
 from raymond.loops.documents import LOGS, Documents
 from raymond.loops.formats import queue
+from raymond.loops.formats.item import Item
 from raymond.loops.ledger import Ledger
 from raymond.loops.repository import Repository
 from raymond.loops.selection import Selection, select
@@ -54,12 +55,15 @@ class LoopRun:
         """Whether somebody asked it to stop after the item it is at."""
         return not self.run.is_over and os.path.exists(self.file(STOP))
 
-    def selection(self) -> Selection:
-        """What of the queue can be worked on, as it stands now."""
+    def items(self) -> tuple[Item, ...]:
+        """The queue as it stands now."""
         log = self.documents.newest()
-        found = queue.read(documents.read(self.documents.path(LOGS, log))) if log else queue.Queue((), (), None)
+        return queue.read(documents.read(self.documents.path(LOGS, log))).items if log else ()
+
+    def selection(self) -> Selection:
+        """What of it can be worked on."""
         key = self.ledger.open.get("key") or queue.key_of(self.ledger.open.get("title", ""))
-        return select((one for one in found.items if queue.key(one) != key), self.ledger, self.settings)
+        return select((one for one in self.items() if queue.key(one) != key), self.ledger, self.settings)
 
 
 def ledger_of(run: Run) -> Ledger:

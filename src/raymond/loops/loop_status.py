@@ -6,13 +6,14 @@ from time import time
 from typing import Any, TextIO
 
 from raymond.faces import words
-from raymond.loops import ending, summary
+from raymond.loops import accepting, ending, summary
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH
 from raymond.loops.starting import Found
+from raymond.loops.wishes import EDITED
 
 _CELLS = 20
 _COMMITS = 5
@@ -36,7 +37,8 @@ def document(found: Found) -> dict[str, Any]:
     """All of it for programs."""
     loop = found.loop
     assert loop is not None
-    known = ending.document(loop, ending.code_of(loop))
+    known, decided = ending.document(loop, ending.code_of(loop)), accepting.decided(loop)
+    known["failed"] = [one | {"decided": decided.get(one["key"])} for one in known["failed"]]
     return known | {"status": status_of(found), "is_running": found.is_driven}
 
 
@@ -68,8 +70,11 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     yield f"Commits:  {len(commits)} on {loop.settings.branch or 'HEAD'}{named}"
     if loop.worktree:
         yield f"Worktree: {one_line(loop.worktree)}"
-    yield from ("", *map(_item, ledger.entries)) if ledger.entries else ()
+    decided = accepting.decided(loop)
+    yield from ("", *(_item(one, decided.get(one.key, "")) for one in ledger.entries)) if ledger.entries else ()
     yield from _queue(loop)
+    if not loop.run.is_over and os.path.exists(loop.file(EDITED)):
+        yield "\nan edit waits: it counts from the next item on"
     if loop.run.is_over or not found.is_driven:
         yield f"\n{summary.how(loop)}"
 
@@ -81,7 +86,9 @@ def bar(done: int, most: int, ascii_: bool = False) -> str:
     return f"{full * filled}{empty * (_CELLS - filled)} {done}/{most}"
 
 
-def _item(entry: Entry) -> str:
+def _item(entry: Entry, decided: str) -> str:
+    if decided and not entry.is_done:
+        return f"  {'✓' if decided.startswith('accepted') else '✗'} {one_line(entry.title)} ({decided})"
     glyph = "✓" if entry.is_done else "✗"
     told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {lasted(entry.seconds)})"
     return told if entry.is_done else f"{told}\n      {one_line(entry.error)[:200]}"
@@ -97,8 +104,9 @@ def _queue(loop: LoopRun) -> Iterator[str]:
         yield from (f"  {tags}{one_line(one.title)}" for one, tags in items[:_MOST])
         if len(items) > _MOST:
             yield f"  and {len(items) - _MOST} more"
-    for one in found.blocked:
-        yield f"  [BLOCKED: {one_line(one.reason)}] {one_line(one.item.title)}"
+    for one in loop.items():  # those that the loop itself has set aside too
+        if one.verification.kind == "blocked" and not one.ticked:
+            yield f"  [BLOCKED: {one_line(one.verification.reason)}] {one_line(one.title)}"
     for passed in found.passed:
         yield f"  (passed over: {one_line(passed.reason)}) {one_line(passed.item.title)}"
     for item in found.proposed:
