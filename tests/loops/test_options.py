@@ -117,6 +117,7 @@ def test_what_follows_a_failure(tmp_path: Path, on_fail: str, titles: list[str],
     worked = {item["title"] for key in ("completedItems", "failedItems") for item in night.state[key]}
     assert worked == set(titles)
     assert left in night.text(f"docs/session_logs/{night.logs[-1]}")
+    assert ran.err.count(" (again)\n") == ran.err.count("Starting iteration") - len(titles), ran.err
     assert night.git("status", "--porcelain") == "", "the next night can start"
 
 

@@ -20,9 +20,9 @@ echo ITERATION_COMPLETE
 
 def test_the_live_view_shows_queue_item_check_and_commits(tmp_path: Path) -> None:
     night = Night(tmp_path, QUEUE, HELD)
-    with terminal(night.room, *START) as pane:
-        lines = pane.sees(r"session 2 of 5 · ██░{8} 1 done · 0 failed · 3 in the queue")
-        at = next(n for n, line in enumerate(lines) if line.startswith("session 2 of 5"))
+    with terminal(night.room, *START, "--max-sessions", "50") as pane:
+        lines = pane.sees(r"session 2 of 50 · ██░{8} 1 done · 0 failed · 3 in the queue")
+        at = next(n for n, line in enumerate(lines) if line.startswith("session 2 of 50"))
         made = night.git("rev-parse", "raymond/n")
         assert lines[at - 1].startswith("n · running · ")
         assert lines[at + 1 : at + 5] == [

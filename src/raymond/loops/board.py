@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from raymond.faces.look import Look
 from raymond.faces.plain_text import plain
 from raymond.faces.rows import Piece, Row
-from raymond.loops.ledger import RED, Ledger
+from raymond.loops.ledger import Ledger
 from raymond.loops.loop_run import LoopRun, ledger_of
 from raymond.loops.settings import RALPH
 from raymond.loops.turnover import GO_ON
@@ -61,11 +61,12 @@ class LoopBoard:
     def _progress(self, run: Run, look: Look) -> Row:
         ledger, most = self._ledger, self._most
         unit = "iteration" if run.start.loop == RALPH else "session"
-        done, failed = len(ledger.done), sum(one.verdict != RED for one in ledger.failed)
+        done, failed = len(ledger.done), len(ledger.failed) - len(ledger.red)
         dot = (f" {look.dot} ", "dim")
         row: Row = [(f"{unit} {ledger.sessions} of {most or 'any number'}", "bold"), dot]
-        if most:
-            row.append((f"{look.bar(min(done, most) / most, _BAR)} ", "green"))
+        whole = most if run.start.loop == RALPH else ledger.whole(self._queue, most)
+        if whole:
+            row.append((f"{look.bar(min(done, whole) / whole, _BAR)} ", "green"))
         row += [(f"{done} done", "green" if done else ""), dot, (f"{failed} failed", "red" if failed else "")]
         return [*row, dot, (f"{len(self._queue):,} in the queue", "")] if run.start.loop != RALPH else row
 

@@ -1,7 +1,7 @@
 """The ledger of a loop: what became of its items, handed from iteration to iteration through the journal of its run."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -117,9 +117,9 @@ class Ledger(Struct, kw_only=True):
     @property
     def text(self) -> str:
         """How it ended, in a line."""
-        failed = [one for one in self.failed if one.verdict != RED]
-        why = f" ({self.why})" if self.why else ""
-        return f"{self.ended}{why}: {len(self.done)} done, {len(failed)} failed, {len(self.left)} left"
+        failed, why = len(self.failed) - len(self.red), f" ({self.why})" if self.why else ""
+        red = f"{len(self.red)} red, " if self.red else ""
+        return f"{self.ended}{why}: {len(self.done)} done, {red}{failed} failed, {len(self.left)} left"
 
     @property
     def done(self) -> list[Entry]:
@@ -131,6 +131,17 @@ class Ledger(Struct, kw_only=True):
         """The items that do not, each once, as it ended last."""
         last = {one.key: one for one in self.entries}
         return [one for one in last.values() if not one.is_done]
+
+    @property
+    def red(self) -> list[Entry]:
+        """Of these, the iterations of the plain loop whose check was not green."""
+        return [one for one in self.failed if one.verdict == RED]
+
+    def whole(self, titles: Iterable[str], most: int) -> int:
+        """How many items the loop comes to, with the `titles` that are in its queue, and may do at `most` (0: any)."""
+        left = {" ".join(title.split()).casefold() for title in (*titles, self.open.get("title", "")) if title}
+        known = len({one.key for one in self.entries} | left)
+        return min(most, known) if most else known
 
     def in_a_row(self, key: str) -> int:
         """How often an item has failed since it last passed."""

@@ -56,6 +56,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     most = loop.settings.most
     unit = "Iteration" if loop.loop == RALPH else "Session"
     yield f"{unit + ':':<9} {ledger.sessions} of {most or 'any number'}"
+    if bars and loop.loop != RALPH:
+        most = ledger.whole((one.title for one in loop.selection().ready), most)
     if bars and most:
         yield f"Progress: {bar(len(ledger.done), most, ascii_)}"
     if ledger.open and not loop.run.is_over:

@@ -103,7 +103,9 @@ class Narrator(Quiet):
             return []
         self._items[event.agent], self._states[event.agent] = event.variables, event.state
         most = event.variables.get("most", "")
-        count = log_line.starting(int(event.variables["iteration"]), int(most) if most.isdecimal() else 0)
+        again = event.variables.get("failures", "0") != "0"
+        whole = int(most) if most.isdecimal() else 0
+        count = log_line.starting(int(event.variables["iteration"]), whole, again=again)
         changed = event.variables.get("changed", "")
         shown = ["The prompt has changed:", *(f"  {line}" for line in changed.splitlines())] if changed else []
         return [count, log_line.selected(event.variables.get("title", "")), *shown]

@@ -61,7 +61,8 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     if loop.worktree:
         yield f"- Worktree: {one_line(loop.worktree)}, seen from {one_line(loop.settings.checkout)}"
     yield from _section("Completed", map(_completed, ledger.done))
-    yield from _section("Failed", map(_failed, ledger.failed))
+    yield from _section("Failed", (_failed(one) for one in ledger.failed if one.verdict != RED))
+    yield from _section("Red", map(_failed, ledger.red))
     yield from _section(
         "Blocked, skipped and proposed", (f"{one_line(title)}: {one_line(why)}" for title, why in ledger.passed)
     )
@@ -142,7 +143,7 @@ def advice(loop: LoopRun) -> list[str]:
     elif remaining(loop):
         found.append(f"go on with the rest: raymond {loop.loop} start")
     if any(one.commit for one in ledger.entries):
-        found.append("read what was committed: git log -p --grep=Raymond-Run")
+        found.append(f'read what was committed: git log -p --grep="Raymond-Run: {loop.id}"')
     if loop.worktree and loop.run.is_over:
         tree, there = pasted.word(loop.worktree, "PATH"), pasted.word(loop.settings.checkout, "CHECKOUT")
         merge = f"git merge {pasted.word(loop.settings.branch, 'BRANCH')}, then " if loop.settings.branch else ""

@@ -39,6 +39,7 @@ def test_times_are_in_utc_and_the_loop_has_its_name() -> None:
 
 def test_a_loop_without_a_limit_counts_up() -> None:
     assert log_line.starting(7, 0) == "Starting iteration 7"
+    assert log_line.starting(4, 5, again=True) == "Starting iteration 4/5 (again)"
 
 
 def test_a_red_check_is_told() -> None:

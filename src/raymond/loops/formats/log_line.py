@@ -12,9 +12,10 @@ def line(when: datetime, text: str, loop: str = LOOP) -> str:
     return f"[{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}] {loop}: {one_line(text)}"
 
 
-def starting(iteration: int, iterations: int) -> str:
-    """`iterations` is 0 when there is no limit."""
-    return f"Starting iteration {iteration}/{iterations}" if iterations else f"Starting iteration {iteration}"
+def starting(iteration: int, iterations: int, *, again: bool = False) -> str:
+    """`iterations` is 0 when there is no limit; `again`: another try, which does not count as one more."""
+    most = f"/{iterations}" if iterations else ""
+    return f"Starting iteration {iteration}{most}{' (again)' if again else ''}"
 
 
 def selected(title: str) -> str:
