@@ -47,7 +47,7 @@ _WORDS = {
     "loops/opening.py": ("docs",),  # told, not to be pasted
     "loops/selection.py": ("pattern",),
     "loops/starting.py": ("loop",),
-    "loops/summary.py": ("one.number", "loop.loop", "more.get(limit, '')"),
+    "loops/summary.py": ("one.number", "loop.loop", "more.get(limit, '')", "flags"),
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted
     "system/files.py": ("run",),

@@ -136,6 +136,73 @@ def test_the_judge_sees_only_what_the_agent_said_and_no_verdict_of_its_own(tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("judge", "told"),
+    [
+        ("Perhaps", 'gave no verdict: the judge said "Perhaps", which is none of: DONE, NOT_YET, IMPOSSIBLE'),
+        ("{fail: time, error: too slow}", "failed: the evaluator failed (time): too slow"),
+    ],
+)
+def test_a_judge_without_a_verdict_is_named(tmp_path: Path, judge: str, told: str) -> None:
+    night = night_of(tmp_path)
+    night.write({"replies.yaml": f"WORK: I am done.\nJUDGE: {judge}\n"})
+    ran = ralph(night, "--goal", "n.txt says 2", "--max-iterations", "1", "--replies", "replies.yaml")
+    assert ran.code == 4, ran.err
+    assert "## Noticed\n\n- after iteration 1, the judge of the goal gave no verdict\n" in ran.out
+    assert f"The judge of the goal {told}" in ran.err
+
+
+def test_a_goal_without_a_small_model_says_how_to_name_one(tmp_path: Path) -> None:
+    ran = ralph(night_of(tmp_path), "--goal", "n.txt says 2")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        "error: --goal is judged by a small model, and nobody says which one of mine\n"
+        'hint: name one in ~/.config/raymond/config.toml: small_model = "NAME"\n'
+    )
+
+
+@pytest.mark.slow
+def test_a_loop_that_did_not_do_it_says_what_is_missing_and_how_to_go_on(tmp_path: Path) -> None:
+    night = night_of(tmp_path, "echo x >> log.txt; echo done")
+    ran = ralph(night, "--gate", "sh check.sh", "--max-iterations", "1")
+    again = "go on with more iterations: raymond ralph PROMPT.md --gate 'sh check.sh'"
+    assert f"- `sh check.sh` is still red; {again}\n- see what is not committed: git status, git diff" in ran.out
+    ran = ralph(night, "--until", "ALL DONE", "--max-iterations", "1", "--id", "m")
+    assert "- nobody said `ALL DONE`; go on with more iterations: raymond ralph PROMPT.md --until 'ALL DONE'" in ran.out
+    ran = ralph(night, "--max-iterations", "1", "--id", "o")
+    assert "- go on with more iterations: raymond ralph PROMPT.md\n" in ran.out
+
+
+@pytest.mark.slow
+def test_an_iteration_without_a_check_and_without_a_change_is_neither_done_nor_failed(tmp_path: Path) -> None:
+    night = night_of(tmp_path, "echo I looked around.")
+    night.write({"mine.txt": "not committed\n"})
+    ran = ralph(night, "--max-iterations", "2", "--pause-on-fail")
+    assert ran.code == 0, ran.err
+    assert "- Success rate: nothing was changed" in ran.out
+    assert "## Without a check and without a change\n\n- Iteration 1: Count\n- Iteration 2: Count" in ran.out
+    assert "ralph-loop: Iteration 2 changed nothing" in ran.err
+    night.agent("echo more >> mine.txt; echo done")
+    assert "- Success rate: 100% (1/1)" in ralph(night, "--max-iterations", "1", "--id", "m").out
+    night.agent("echo LOOP_COMPLETE")
+    ran = ralph(night, "--id", "o", "--commit", "always")
+    assert "- Ended: completed: the agent said LOOP_COMPLETE" in ran.out, "nothing was left to do"
+    assert night.subjects == ["start", "a prompt"]
+
+
+@pytest.mark.slow
+def test_green_without_a_change_makes_no_commit(tmp_path: Path) -> None:
+    night = night_of(tmp_path, "echo fine")
+    night.write({"n.txt": "2\n"})
+    before = night.commit("green")
+    for id, more in (("n", ()), ("m", ("--commit", "never"))):
+        ran = ralph(night, "--gate", "sh check.sh", "--max-iterations", "1", "--id", id, *more)
+        assert ran.code == 0, ran.err
+        assert "- Iteration 1: Count (no change: `sh check.sh`, " in ran.out
+        assert night.git("rev-parse", "HEAD") == before
+
+
+@pytest.mark.slow
 def test_without_git_and_without_commits_it_is_a_plain_loop(tmp_path: Path) -> None:
     room = Room(tmp_path)
     program = tmp_path / "agent"

@@ -77,6 +77,8 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
         if code is not None:
             return code
     opening.check_gate(settings)
+    if not own["workflow"]:
+        starting.check_judge(settings, options)
     if settings.commit != "never":
         opening.check_repository(place.repository, settings.branch or "current")
     variables = {"check": settings.gate, "check_timeout": f"{settings.gate_timeout:g}s"}

@@ -17,7 +17,19 @@ from raymond.loops.failing import Failure
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.state_file import Status
 from raymond.loops.inspection import Inspection
-from raymond.loops.ledger import FAILED, PASSED, RED, REPLY, UNCHECKED, Entry, Ledger, Reported, entry_of
+from raymond.loops.ledger import (
+    FAILED,
+    IDLE,
+    NO_CHANGE,
+    PASSED,
+    RED,
+    REPLY,
+    UNCHECKED,
+    Entry,
+    Ledger,
+    Reported,
+    entry_of,
+)
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.step import Step, tag
 from raymond.loops.turnover import wait
@@ -26,6 +38,8 @@ from raymond.loops.work import Work
 
 __all__ = ["aside", "asks", "begin", "collected", "green", "inspected", "over", "plan", "red", "wait", "write_state"]
 
+UNJUDGED = "UNJUDGED"
+"""What counts when the judge of the goal fails, or says something else than it was asked for."""
 _OUTPUT = 4_000
 _PROMISE = re.compile(r"^[*`_]*<promise>(.*)</promise>[*`_.!]*$")
 """On a line of its own: an agent may also say why it does not promise."""
@@ -51,12 +65,12 @@ def _take(step: Step, ledger: Ledger, outcome: dict[str, str]) -> None:
     elif name in ("PAUSE.py", "ANSWER.py"):
         turnover.answered(ledger, outcome)
     elif name == "GOAL.py":
-        _judged(ledger, outcome["result"] if is_done else "NOT_YET")
+        _judged(ledger, outcome["result"] if is_done else UNJUDGED)
     else:
         given = json.loads(outcome["result"]) if is_done else _broken(ledger, outcome["error"])
         reply = str(given.pop("reply", ""))
         ledger.entries.append(entry_of(given))
-        ledger.unjudged = reply if ledger.entries[-1].is_done else ""
+        ledger.unjudged = "" if ledger.entries[-1] in ledger.failed else reply
         _finish(step, ledger, reply)
 
 
@@ -69,7 +83,7 @@ def _broken(ledger: Ledger, error: str) -> dict[str, Any]:
 def _finish(step: Step, ledger: Ledger, reply: str) -> None:
     """Whether the loop has done what it was asked for: somebody says so, and the check is green."""
     last, settings = ledger.entries[-1], step.settings
-    if not last.is_done:
+    if last in ledger.failed:
         return
     said = [" ".join(one.split()) for line in reply.splitlines() for one in _PROMISE.findall(line.strip())]
     if settings.until and " ".join(settings.until.split()) in said:
@@ -86,7 +100,9 @@ def _and_green(gate: str) -> str:
 
 def _judged(ledger: Ledger, verdict: str) -> None:
     ledger.unjudged = ""
-    if verdict.strip() == "DONE":
+    if verdict.strip() == UNJUDGED:
+        ledger.noticed.append(f"after iteration {ledger.sessions}, the judge of the goal gave no verdict")
+    elif verdict.strip() == "DONE":
         ledger.ended, ledger.why = "done", "a model judges that the goal is met"
     elif verdict.strip() == "IMPOSSIBLE":
         ledger.ended, ledger.why = "impossible", "a model judges that the goal cannot be met"
@@ -106,7 +122,7 @@ def over(step: Step, ledger: Ledger) -> bool:
 
 def asks(step: Step, ledger: Ledger) -> str:
     """The question for a person before the loop goes on; empty when there is none."""
-    if not ledger.entries or ledger.asked == len(ledger.entries) or ledger.entries[-1].is_done:
+    if not ledger.entries or ledger.asked == len(ledger.entries) or ledger.entries[-1] not in ledger.failed:
         return ""
     recent = ledger.entries[-step.settings.max_failures :]
     is_stuck = len(recent) == step.settings.max_failures and all(one.verdict == FAILED for one in recent)
@@ -125,8 +141,10 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
     slot, now = str(len(ledger.entries) + 1), time()
     text = settings.pin or documents.read(os.path.join(step.cwd, settings.prompt))
     changed = _difference(ledger, text)
-    digest = ""
-    if settings.commit != "never":
+    digest = footprint = ""
+    if settings.commit == "never":
+        footprint = step.repository.footprint() if step.is_repository else ""
+    else:
         base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
         turnover.begin_with(step, ledger, base)
     ledger.open = {
@@ -140,6 +158,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commit != "never" else "",
         "began": f"{now:.3f}",
         "baseline": digest,
+        "footprint": footprint,
         "start": ledger.start,
         "hooks": ledger.hooks,
         "first": ledger.first,
@@ -206,8 +225,16 @@ def inspected(work: Work, is_checked: Callable[[], bool] = lambda: True) -> Insp
 
 
 def green(work: Work, reply: str) -> Reported:
-    """An iteration that counts and is not committed."""
-    return Reported(work.entry(PASSED if work.check else UNCHECKED, Inspection()), reply)
+    """An iteration that is not committed."""
+    is_same = bool(work.footprint) and work.step.repository.footprint() == work.footprint
+    return Reported(work.entry(_verdict(work, is_same=is_same), Inspection()), reply)
+
+
+def _verdict(work: Work, *, is_same: bool) -> str:
+    """How an iteration ends that no check has held back; `is_same`: it changed nothing."""
+    if work.check:
+        return NO_CHANGE if is_same else PASSED
+    return IDLE if is_same else UNCHECKED
 
 
 def red(work: Work, failure: Failure) -> Entry:
@@ -229,13 +256,16 @@ def plan(
     work: Work, found: Inspection, gate: dict[str, Any], reply: str, failure: Failure | None = None
 ) -> dict[str, Any] | finishing.Hooks:
     """What the commit will be, or how the hook for messages ended instead."""
-    verdict = (PASSED if work.check else UNCHECKED) if failure is None else RED
+    is_same = not found.changed and not found.commits
+    verdict = _verdict(work, is_same=is_same) if failure is None else RED
     error = work.excerpt(failure.text) if failure else ""
     entry = work.entry(verdict, found, wrote=tuple(gate.get("wrote", [])), error=error)
     given = finishing.committed(work, found, gate, entry, f"chore(ralph): iteration {work.number}", _said(reply))
     if isinstance(given, finishing.Hooks):
         return given
     given["reply"] = reply[-REPLY:]
+    if not found.commits and given.get("tree") == work.step.repository.reference("HEAD^{tree}"):
+        del given["tree"]  # there is nothing to commit
     return given
 
 

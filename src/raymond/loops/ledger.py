@@ -11,6 +11,8 @@ PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED = "passed", "no change", "own check", "n
 FAILED, TIMED_OUT, GAVE_UP, REVIEW, TAMPERED = "failed", "timed out", "gave up", "review", "tampered"
 RED = "red"
 """The check of an iteration of the plain loop was not green: the next one goes on from there."""
+IDLE = "idle"
+"""An iteration of the plain loop without a check changed nothing: it is neither done nor failed."""
 DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED)
 """The verdicts of items that are done."""
 
@@ -97,6 +99,8 @@ class Ledger(Struct, kw_only=True):
     """What an agent wrote about the whole loop, when it had ended."""
     left: list[str] = []
     """The titles that remain in the queue, when it ended."""
+    noticed: list[str] = []
+    """What went wrong beside the items."""
     passed: list[tuple[str, str]] = []
     """Titles of items that were blocked, passed over or only proposed, and why."""
 
@@ -118,8 +122,9 @@ class Ledger(Struct, kw_only=True):
     def text(self) -> str:
         """How it ended, in a line."""
         failed, why = len(self.failed) - len(self.red), f" ({self.why})" if self.why else ""
-        red = f"{len(self.red)} red, " if self.red else ""
-        return f"{self.ended}{why}: {len(self.done)} done, {red}{failed} failed, {len(self.left)} left"
+        others = {"red": len(self.red), "idle": len(self.idle)}
+        more = "".join(f"{count} {word}, " for word, count in others.items() if count)
+        return f"{self.ended}{why}: {len(self.done)} done, {more}{failed} failed, {len(self.left)} left"
 
     @property
     def done(self) -> list[Entry]:
@@ -130,7 +135,12 @@ class Ledger(Struct, kw_only=True):
     def failed(self) -> list[Entry]:
         """The items that do not, each once, as it ended last."""
         last = {one.key: one for one in self.entries}
-        return [one for one in last.values() if not one.is_done]
+        return [one for one in last.values() if not one.is_done and one.verdict != IDLE]
+
+    @property
+    def idle(self) -> list[Entry]:
+        """The iterations of the plain loop of which nothing can be said."""
+        return [one for one in self.entries if one.verdict == IDLE]
 
     @property
     def red(self) -> list[Entry]:
@@ -182,6 +192,7 @@ _BARE = (
     "prompt",
     "closing",
     "left",
+    "noticed",
     "passed",
 )
 _NEEDED = ("number", "key", "title", "verdict")

@@ -9,7 +9,7 @@ from raymond.faces import words
 from raymond.loops import accepting, ending, summary
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
-from raymond.loops.ledger import Entry
+from raymond.loops.ledger import IDLE, Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH
 from raymond.loops.starting import Found
@@ -91,9 +91,9 @@ def bar(done: int, most: int, ascii_: bool = False) -> str:
 def _item(entry: Entry, decided: str) -> str:
     if decided and not entry.is_done:
         return f"  {'✓' if decided.startswith('accepted') else '✗'} {one_line(entry.title)} ({decided})"
-    glyph = "✓" if entry.is_done else "✗"
+    glyph = "✓" if entry.is_done else "-" if entry.verdict == IDLE else "✗"
     told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {lasted(entry.seconds)})"
-    return told if entry.is_done else f"{told}\n      {one_line(entry.error)[:200]}"
+    return told if not entry.error or entry.is_done else f"{told}\n      {one_line(entry.error)[:200]}"
 
 
 def _queue(loop: LoopRun) -> Iterator[str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from raymond.drivers.face import Face, Quiet
 from raymond.faces.lines import Lines
 from raymond.loops.formats import log_line
-from raymond.loops.ledger import DONE
+from raymond.loops.ledger import DONE, IDLE
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -15,6 +15,7 @@ from raymond.machine.events import (
     AgentPaused,
     AgentStarted,
     Decision,
+    EvaluatorEnded,
     Event,
     GateEnded,
     StepFinished,
@@ -74,6 +75,10 @@ class Narrator(Quiet):
         agent = getattr(event, "agent", "")
         if isinstance(event, AgentStarted):
             return self._started(event)
+        if isinstance(event, EvaluatorEnded) and event.decided and not event.verdict:
+            return [f"The judge of the goal gave no verdict: {event.reason}"]
+        if isinstance(event, AgentFailed) and event.kind == "evaluator":
+            return [f"The judge of the goal failed: {event.error}"]
         if agent not in self._items and not self._knows(run, agent):
             return []
         item, state = self._items[agent], self._states.get(agent, "")
@@ -132,6 +137,8 @@ def _ended(item: dict[str, str], result: str) -> str:
     except (ValueError, KeyError, TypeError):
         return f"Iteration {item.get('iteration', '')} ended"
     seconds = float(entry.get("seconds", 0.0))
+    if verdict == IDLE:
+        return f"Iteration {number} changed nothing ({log_line.lasted(seconds)})"
     if verdict in DONE:
         return log_line.completed(number, seconds)
     why = " ".join(str(entry.get("error", "")).split())[:200]

@@ -1,6 +1,7 @@
 """The repository that a loop works in: what it reads and writes there through git."""
 
 import contextlib
+import hashlib
 import os
 import stat
 from collections.abc import Iterable
@@ -113,6 +114,15 @@ class Repository(PersonsIndex):
         )
         lines = [line.split("\t") for line in self.said(*asked).splitlines()]
         return [name for scope, name in lines if scope in ("local", "worktree")]
+
+    def footprint(self) -> str:
+        """A digest of HEAD and of what differs from it, without reading any file: another one means a change."""
+        found = [self.head()]
+        for path in self.dirt():
+            with contextlib.suppress(OSError):
+                there = os.lstat(os.path.join(self.top, path))
+                found.append(f"{path} {there.st_mode} {there.st_size} {there.st_mtime_ns}")
+        return hashlib.sha256("\n".join(found).encode("utf-8", "surrogateescape")).hexdigest()
 
     def remotes(self) -> dict[str, str]:
         """Where the branches of remote repositories were when we last heard of them."""

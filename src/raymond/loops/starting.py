@@ -22,6 +22,8 @@ from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Agenda, Place
 from raymond.loops.settings import BRACES, RALPH, VARIABLE, Settings
 from raymond.loops.wishes import STOP
+from raymond.machine.agent import SCRIPTED
+from raymond.machine.evaluators import SMALL
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
@@ -215,6 +217,14 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> L
         )
     starts.prepare(loaded, choices)
     return loaded
+
+
+def check_judge(settings: Settings, choices: Choices) -> None:
+    """Refuse a goal for which nobody has named a judge: the default model of a program is rarely small."""
+    backend, is_played = choices.backend or "claude", choices.replies and not choices.backend_was_typed
+    if settings.goal and not is_played and not choices.small_model and backend not in (*SMALL, *SCRIPTED):
+        hint = 'name one in ~/.config/raymond/config.toml: small_model = "NAME"'
+        raise UsageError(f"--goal is judged by a small model, and nobody says which one of {backend}", hint=hint)
 
 
 def begin(loaded: Loaded, choices: Choices, settings: Settings) -> RunHandle:

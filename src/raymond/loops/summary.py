@@ -10,6 +10,7 @@ from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH
+from raymond.system import git
 from raymond.views.status import waits_for_review
 
 _HOW = {
@@ -63,12 +64,12 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield from _section("Completed", map(_completed, ledger.done))
     yield from _section("Failed", (_failed(one) for one in ledger.failed if one.verdict != RED))
     yield from _section("Red", map(_failed, ledger.red))
+    yield from _section("Without a check and without a change", (one_line(one.title) for one in ledger.idle))
     yield from _section(
         "Blocked, skipped and proposed", (f"{one_line(title)}: {one_line(why)}" for title, why in ledger.passed)
     )
-    yield from _section(
-        "Noticed", (f"{one_line(one.title)}: the agent {one_line(note)}" for one, note in ledger.named())
-    )
+    by_agents = (f"{one_line(one.title)}: the agent {one_line(note)}" for one, note in ledger.named())
+    yield from _section("Noticed", [*by_agents, *ledger.noticed])
     yield from _section("Remaining", (one_line(title) for title in remaining(loop)))
     yield from _section("What to do next", advice(loop))
     if ledger.closing:
@@ -80,7 +81,8 @@ def rate(ledger: Ledger) -> str:
     own = sum(one.verdict == OWN_CHECK for one in ledger.done)
     done, all_ = len(ledger.done) - own, len(ledger.done) - own + len(ledger.failed)
     apart = f"; apart from {words.many(own, 'item')} with a check of an agent's own" if own else ""
-    return f"{round(100 * done / all_)}% ({done}/{all_}){apart}" if all_ else f"nothing was worked on{apart}"
+    none = "nothing was changed" if ledger.idle else "nothing was worked on"
+    return f"{round(100 * done / all_)}% ({done}/{all_}){apart}" if all_ else f"{none}{apart}"
 
 
 def remaining(loop: LoopRun) -> list[str]:
@@ -142,6 +144,8 @@ def advice(loop: LoopRun) -> list[str]:
         found.append(f"go on: raymond {loop.loop} resume{more.get(limit, '')}")
     elif remaining(loop):
         found.append(f"go on with the rest: raymond {loop.loop} start")
+    elif loop.loop == RALPH:
+        found += _after_ralph(loop)
     if any(one.commit for one in ledger.entries):
         found.append(f'read what was committed: git log -p --grep="Raymond-Run: {loop.id}"')
     if loop.worktree and loop.run.is_over:
@@ -149,6 +153,30 @@ def advice(loop: LoopRun) -> list[str]:
         merge = f"git merge {pasted.word(loop.settings.branch, 'BRANCH')}, then " if loop.settings.branch else ""
         found.append(f"when you are done here: cd {there}, {merge}git worktree remove {tree}")
     return found or ["nothing"]
+
+
+def _after_ralph(loop: LoopRun) -> Iterator[str]:
+    """What a person can do about what the plain loop did not do."""
+    settings, ledger = loop.settings, loop.ledger
+    if ledger.ended in ("exhausted", "limit"):
+        given = {"--gate": settings.gate, "--until": settings.until, "--goal": settings.goal}
+        flags = "".join(f" {pasted.flag(name, value, name[2:].upper())}" for name, value in given.items() if value)
+        again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{flags}"
+        yield f"{_missing(loop)}go on with more iterations: {again}"
+    if git.top(loop.top):
+        own = [settings.prompt] if settings.prompt else []
+        if any(path not in own and not loop.documents.owns(path) for path in loop.repository.dirt()):
+            yield "see what is not committed: git status, git diff"
+
+
+def _missing(loop: LoopRun) -> str:
+    """What the plain loop was waiting for and did not get."""
+    settings, ledger = loop.settings, loop.ledger
+    if ledger.ended != "exhausted":
+        return ""
+    if ledger.entries and ledger.entries[-1].verdict == RED:
+        return f"{code(settings.gate)} is still red; "
+    return f"nobody said {code(settings.until)}; " if settings.until else "the goal is not met; "
 
 
 def loop_base(loop: LoopRun) -> str:

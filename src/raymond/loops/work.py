@@ -52,6 +52,8 @@ class Work:
         self.began = float(value("began") or 0.0)
         self.failures = int(value("failures") or 0)
         """How often it has failed before, in a row."""
+        self.footprint = value("footprint")
+        """Of the repository, where nothing is committed."""
         self.is_proposed = value("proposed") == "yes"
         self._digest = value("baseline")
         self.start = value("start")

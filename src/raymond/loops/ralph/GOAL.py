@@ -4,7 +4,7 @@
 # retries: 2
 # evaluator:
 #   prompt: JUDGE.md
-#   default: <result>NOT_YET</result>
+#   default: <result>UNJUDGED</result>
 #   verdicts:
 #     DONE: <result>DONE</result>
 #     NOT_YET: <result>NOT_YET</result>

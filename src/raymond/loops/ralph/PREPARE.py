@@ -7,6 +7,7 @@
 import json
 
 from raymond.loops import finishing, iterations
+from raymond.loops.ledger import Reported, entry_of
 from raymond.loops.step import Step, document, end, tag
 from raymond.loops.work import Work
 
@@ -33,4 +34,6 @@ plan = iterations.plan(work, found, gate, reply)
 if isinstance(plan, finishing.Hooks):
     where = "RECHECK.py" if plan.rejection is None else "REJECTED.md"
     end(tag("goto", where, {"input": reply if plan.rejection is None else plan.rejection}))
+if "tree" not in plan:
+    end(tag("result", document(Reported(entry_of(plan["entry"]), reply).write())))
 end(tag("goto", "COMMIT.py", {"input": json.dumps(plan)}))

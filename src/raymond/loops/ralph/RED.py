@@ -16,6 +16,6 @@ gate = json.loads(step.text("gate_result") or "{}")
 failure = failing.read(step.input, step.text("error"), step.text("gate"), gate, work.rejection)
 if step.settings.commit == "always":
     plan = iterations.plan(work, iterations.inspected(work), {}, step.input, failure)
-    if isinstance(plan, dict):
+    if isinstance(plan, dict) and "tree" in plan:
         end(tag("goto", "COMMIT.py", {"input": json.dumps(plan)}))
 end(tag("result", document(iterations.red(work, failure).write())))
