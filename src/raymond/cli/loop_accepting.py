@@ -39,7 +39,7 @@ def _shown(loop: LoopRun, entry: Entry) -> list[str]:
     loud = "TAMPERED" if entry.verdict == "tampered" else entry.verdict
     told = [
         f"{loop.id}, item {entry.number}: {entry.title}: {loud}",
-        f"why:    {entry.error}",
+        f"why:    {' '.join(entry.error.split())}",
         f"saved:  {entry.saved}",
     ]
     shown = [part for one in told for part in hung(visible(one), _MARGIN, width)]

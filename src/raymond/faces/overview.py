@@ -17,7 +17,7 @@ from raymond.store import transcripts
 from raymond.text import visible
 from raymond.views.checking import why_red
 from raymond.views.questions import question_of
-from raymond.views.status import collected_failures, main_result, waits_for_review
+from raymond.views.status import collected_failures, told_result, waits_for_review
 
 SHOWN = 50
 """Agents that are shown unless every one is asked for."""
@@ -60,7 +60,7 @@ def overview(
         *_failed(run, len(run.outcomes) if every else SHOWN, width),
         *(part for one in words.denied(run) for part in hung(visible(f"denied: {one}"), INDENT, width)),
     ]
-    result = main_result(run)
+    result = told_result(run)
     if result is not None:
         lines += hung(f"result: {one_line(result)}", MARGIN, width)
     return [

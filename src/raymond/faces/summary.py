@@ -14,7 +14,7 @@ from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.text import safe, visible
 from raymond.views.questions import question_of
-from raymond.views.status import collected_failures, exit_code, failed_agents, main_result
+from raymond.views.status import collected_failures, exit_code, failed_agents, told_result
 
 INDENT, MARGIN = "        ", "        | "
 """Before what a line has no room for, and before lines of others."""
@@ -46,7 +46,7 @@ def tell(
     if as_json:
         sys.stdout.write(msgspec.json.encode(documents.outcome(run, status, as_json)).decode() + "\n")
     else:
-        result = main_result(run)
+        result = told_result(run)
         if result is not None and run.final_status:
             # A program gets the result as it is.
             text = "\n".join(_result(result, width_of(sys.stdout))) if sys.stdout.isatty() else result
@@ -104,7 +104,7 @@ def _outcome(run: Run, width: int, *, with_result: bool) -> list[str]:
         return [*told, *_more(run, len(failed) - _SHOWN), *questions]
     if questions:
         return questions
-    result = main_result(run)
+    result = told_result(run)
     if result is None:
         return ["result: none" if run.is_over else "result: none yet"]
     return hung(f"result: {one_line(result)}", MARGIN, width) if with_result else []

@@ -53,8 +53,9 @@ def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str,
     done = _DONE[action].format(kept=told, fix=f'"{fix}"')
     work.write_failure(error, done, _STATES.get(action, "Continuing to next item"))
     reason = " ".join(error.split()) or verdict
-    work.write_progress(f"**{work.title}**\n\nNot done. {done}.", f"{verdict.upper()}: {reason[:300]}")
-    work.write_log({}, _queue(work, found, action, reason), found, f"Not done ({verdict}): {reason[:500]}\n\n{done}.")
+    work.write_progress(f"**{work.title}**\n\nNot done. {done}.", f"{verdict.upper()}: {foreign_text.cut(reason, 300)}")
+    ended = f"Not done ({verdict}): {foreign_text.cut(reason, 500)}\n\n{done}."
+    work.write_log({}, _queue(work, found, action, reason), found, ended)
     return work.entry(
         verdict, found, error=work.excerpt(error), action=action, saved=saved, kept=kept, attempts=attempt
     )
@@ -62,7 +63,7 @@ def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str,
 
 def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]:
     """The queue that is left when the item did not count."""
-    before, proposed = work.queue_before(), work.new(found.proposed)
+    before, proposed, why = work.queue_before(), work.new(found.proposed), foreign_text.cut(reason, 120)
     own = [one for one in before if queue.key(one) == work.key]
     others = [one.raw for one in before if queue.key(one) != work.key]
     block = own[0].raw if own else work.raw
@@ -70,9 +71,9 @@ def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]
         return [*others, block, *proposed]
     if action == "block":
         times = work.failures + 1
-        block = queue.marked(block, f"[BLOCKED: failed {times} times in a row: {reason[:120]}]")
+        block = queue.marked(block, f"[BLOCKED: failed {times} times in a row: {why}]")
     elif action == "aside":
-        block = queue.marked(block, f"[BLOCKED: {WAITS}: {reason[:120]}]")
+        block = queue.marked(block, f"[BLOCKED: {WAITS}: {why}]")
     elif action == "create-fix-task":
         block = _fix(work, block, reason)
     at = next((index for index, one in enumerate(before) if queue.key(one) == work.key), 0)
@@ -88,7 +89,7 @@ def _fix(work: Work, block: str, reason: str) -> str:
     first, _, rest = block.partition("\n")
     at = first.find(work.title)
     first = f"{first[:at]}{_fix_title(work.title)}{first[at + len(work.title) :]}" if at >= 0 else _made(work)
-    told = [f"It failed: {reason[:300]}", f"Session log: {work.log_path()}"]
+    told = [f"It failed: {foreign_text.cut(reason, 300)}", f"Session log: {work.log_path()}"]
     return (
         "\n".join([first, *rest.rstrip("\n").splitlines(), *(f"   {foreign_text.inline(line)}" for line in told)])
         + "\n"

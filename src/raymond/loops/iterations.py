@@ -14,7 +14,7 @@ from raymond.faces.words import many
 from raymond.loops import documents, finishing, markers, state, turnover
 from raymond.loops.baseline import keeper_of
 from raymond.loops.failing import Failure
-from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.formats.foreign_text import cut
 from raymond.loops.formats.state_file import Status
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import (
@@ -128,7 +128,7 @@ def asks(step: Step, ledger: Ledger) -> str:
     is_stuck = len(recent) == step.settings.max_failures and all(one.verdict == FAILED for one in recent)
     if not is_stuck and not step.settings.pause_on_fail and ledger.entries[-1].action != "pause":
         return ""
-    return turnover.question(" ".join(ledger.entries[-1].error.split())[: turnover.ASKED])
+    return turnover.question(cut(ledger.entries[-1].error, turnover.ASKED))
 
 
 def begin(step: Step, ledger: Ledger) -> list[str]:
@@ -173,7 +173,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
 
 def _title(text: str) -> str:
     first = next((line.strip("# \t") for line in text.splitlines() if line.strip("# \t")), "an empty prompt")
-    return one_line(first)[:100]
+    return cut(first, 100)
 
 
 def _difference(ledger: Ledger, text: str) -> str:
@@ -270,4 +270,4 @@ def plan(
 
 
 def _said(reply: str) -> str:
-    return one_line(markers.without(reply).strip().partition("\n\n")[0])[:300]
+    return cut(markers.without(reply).strip().partition("\n\n")[0], 300)

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from raymond.faces import words
 from raymond.loops import accepting, ending, summary
-from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.formats.foreign_text import cut, one_line
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import IDLE, Entry
 from raymond.loops.loop_run import LoopRun
@@ -52,26 +52,26 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     ledger = loop.ledger
     ascii_ = os.environ.get("TERM") == "dumb"
     yield f"{loop.loop} {loop.id}"
-    yield f"Mode:     EXTERNAL, {status_of(found).upper()}"
+    gap = " " if loop.loop == RALPH else ""  # its longest label is longer
+    yield f"Mode:     {gap}EXTERNAL, {status_of(found).upper()}"
     most = loop.settings.most
-    unit = "Iteration" if loop.loop == RALPH else "Session"
-    yield f"{unit + ':':<9} {ledger.sessions} of {most or 'any number'}"
+    yield f"{'Iteration: ' if gap else 'Session:  '}{ledger.sessions} of {most or 'any number'}"
     if bars and loop.loop != RALPH:
         most = ledger.whole((one.title for one in loop.selection().ready), most)
     if bars and most:
-        yield f"Progress: {bar(len(ledger.done), most, ascii_)}"
+        yield f"Progress: {gap}{bar(len(ledger.done), most, ascii_)}"
     if ledger.open and not loop.run.is_over:
-        yield f"Current:  {one_line(ledger.open.get('title', ''))}"
-        yield f"Check:    {one_line(ledger.open.get('check', '')) or 'none'}"
+        yield f"Current:  {gap}{one_line(ledger.open.get('title', ''))}"
+        yield f"Check:    {gap}{one_line(ledger.open.get('check', '')) or 'none'}"
         if ledger.open.get("log"):
-            yield f"Log:      {loop.documents.shown('session_logs', ledger.open['log'])}"
-    yield f"Elapsed:  {lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
-    yield f"Cost:     {words.money(loop.run)}"
+            yield f"Log:      {gap}{loop.documents.shown('session_logs', ledger.open['log'])}"
+    yield f"Elapsed:  {gap}{lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
+    yield f"Cost:     {gap}{words.money(loop.run)}"
     commits = [one.commit[:12] for one in ledger.entries if one.commit]
     named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
-    yield f"Commits:  {len(commits)} on {loop.settings.branch or 'HEAD'}{named}"
+    yield f"Commits:  {gap}{len(commits)} on {loop.settings.branch or 'HEAD'}{named}"
     if loop.worktree:
-        yield f"Worktree: {one_line(loop.worktree)}"
+        yield f"Worktree: {gap}{one_line(loop.worktree)}"
     decided = accepting.decided(loop)
     yield from ("", *(_item(one, decided.get(one.key, "")) for one in ledger.entries)) if ledger.entries else ()
     yield from _queue(loop)
@@ -93,7 +93,7 @@ def _item(entry: Entry, decided: str) -> str:
         return f"  {'✓' if decided.startswith('accepted') else '✗'} {one_line(entry.title)} ({decided})"
     glyph = "✓" if entry.is_done else "-" if entry.verdict == IDLE else "✗"
     told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {lasted(entry.seconds)})"
-    return told if not entry.error or entry.is_done else f"{told}\n      {one_line(entry.error)[:200]}"
+    return told if not entry.error or entry.is_done else f"{told}\n      {cut(entry.error, 200)}"
 
 
 def _queue(loop: LoopRun) -> Iterator[str]:

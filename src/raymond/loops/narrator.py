@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from raymond.drivers.face import Face, Quiet
 from raymond.faces.lines import Lines
 from raymond.loops.formats import log_line
+from raymond.loops.formats.foreign_text import cut
 from raymond.loops.ledger import DONE, IDLE
 from raymond.machine.events import (
     AgentEnded,
@@ -141,5 +142,5 @@ def _ended(item: dict[str, str], result: str) -> str:
         return f"Iteration {number} changed nothing ({log_line.lasted(seconds)})"
     if verdict in DONE:
         return log_line.completed(number, seconds)
-    why = " ".join(str(entry.get("error", "")).split())[:200]
+    why = cut(str(entry.get("error", "")), 200)
     return f"Iteration {number} failed ({verdict}, {log_line.lasted(seconds)}): {why}"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from raymond import pasted
 from raymond.faces import words
-from raymond.loops.formats.foreign_text import code, one_line, prose
+from raymond.loops.formats.foreign_text import code, cut, one_line, prose
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
@@ -111,12 +111,10 @@ def _completed(entry: Entry) -> str:
 
 def _failed(entry: Entry) -> str:
     loud = "TAMPERED" if entry.verdict == TAMPERED else entry.verdict
-    error = one_line(entry.error)
     most = _REASONS if entry.verdict in (REVIEW, TAMPERED) else _EXCERPT
-    error = f"{error[:most]}..." if len(error) > most else error
     kept = f"; its changes are kept in {entry.saved}" if entry.saved else ""
     times = f", {words.many(entry.attempts, 'attempt')}" if entry.attempts > 1 else ""
-    return f"{one_line(entry.title)} ({loud}{times}): {error}{kept}"
+    return f"{one_line(entry.title)} ({loud}{times}): {cut(entry.error, most)}{kept}"
 
 
 def advice(loop: LoopRun) -> list[str]:

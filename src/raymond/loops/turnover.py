@@ -11,6 +11,7 @@ from raymond.loops import documents, state
 from raymond.loops.baseline import FIRST, Baseline, keeper_of
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import queue, session_log, state_file
+from raymond.loops.formats.foreign_text import cut
 from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.formats.queue import Queue
 from raymond.loops.ledger import FAILED, Entry, Ledger, entry_of
@@ -87,7 +88,7 @@ def closing(step: Step, ledger: Ledger) -> list[str]:
     """The tags that let an agent write about the loop, if somebody wants that and none has; empty otherwise."""
     if not step.settings.closing or ledger.closing:
         return []
-    done = [f"- {one.title}: {one.verdict}{f' ({one.error[:200]})' if one.error else ''}" for one in ledger.entries]
+    done = [f"- {one.title}: {one.verdict}{f' ({cut(one.error, 200)})' if one.error else ''}" for one in ledger.entries]
     record = "\n".join([ledger.text, *done])
     return [
         tag("fork", "CLOSING.md", {"label": CLOSING, "request": step.settings.closing, "record": record}),
@@ -114,7 +115,7 @@ def asks(step: Step, ledger: Ledger) -> str:
         return ""
     if last.action != "pause" and not step.settings.pause_on_fail:
         return ""
-    why = " ".join(last.error.split())[:ASKED]
+    why = cut(last.error, ASKED)
     return question(f"{last.title}{f': {why}' if why else ''}")
 
 

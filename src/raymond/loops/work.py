@@ -222,9 +222,13 @@ class Work:
         return replace(entry, **more)
 
     def excerpt(self, text: str) -> str:
-        """The end of an output, short enough to be told."""
-        text = text.strip()
-        return text if len(text) <= _EXCERPT else f"...{text[-_EXCERPT:]}"
+        """What is wrong, which is its first line, and the end of the output, short enough to be told."""
+        first, _, rest = text.strip().partition("\n")
+        if len(first) + len(rest) < _EXCERPT:
+            return text.strip()
+        first = foreign_text.cut(first, _EXCERPT // 2)
+        end = rest[-(_EXCERPT - len(first)) :].split(None, 1)
+        return f"{first}\n... {end[-1]}" if end else first
 
 
 def _when() -> datetime:

@@ -60,6 +60,11 @@ def loop_result(run: Run) -> dict[str, Any]:
     return found
 
 
+def told_result(run: Run) -> str | None:
+    """The result of a run as people are told it: that of a loop is a document, which says itself in a line."""
+    return loop_result(run).get("text") or main_result(run)
+
+
 def exit_code(run: Run, signal: int = 0) -> int:
     """The first that applies: cancelled 1, closed backend 5, limit 4, failed 1, waiting for a person 3, completed 0."""
     if run.final_status == CANCELLED:

@@ -18,6 +18,16 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def cut(text: str, most: int) -> str:
+    """`text` in one line of at most `most` characters: what is left out is after a word, and marked."""
+    line = one_line(text)
+    if len(line) <= most:
+        return line
+    kept = line[: most - 3]
+    whole = kept.rpartition(" ")[0] if line[len(kept)] != " " else kept
+    return f"{(whole if len(whole) > most // 2 else kept).rstrip()}..."
+
+
 def inline(text: str) -> str:
     """`text` as a part of a line of ours."""
     return one_line(text).replace("<!--", "&lt;!--").replace("-->", "--&gt;")
