@@ -33,6 +33,7 @@ def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_head(tmp_p
     person.sees("commit this")
     person.type("y\n")
     assert person.end() == 0
+    assert "a twin of this directory" not in person.said
     assert night.subjects[-1] == "feat: write the answer"
     assert night.git("show", "HEAD:answer.txt") == "42"
     assert night.git("show", "HEAD:.github/ci.yml") == "x"

@@ -49,7 +49,7 @@ CHEATS = {
     "adds easy items": (
         "printf '2. [VERIFY: true] Easy\\n' >> $log; echo done",
         "failed",
-        'proposed "Easy"',
+        '"Easy" was added to',
     ),
     "works on another item": ("echo other > other.txt; echo ITERATION_COMPLETE", "failed", "No such file"),
     "leaves a secret": (

@@ -300,5 +300,5 @@ def test_the_queue_is_a_persons_between_items_and_an_agents_during_a_turn(tmp_pa
             log.write("2. [VERIFY: true] Typed in an editor\n")
         (tmp_path / "go").touch()
         assert live.process.wait(60) == 0
-    assert 'proposed "Typed in an editor"' in live.out
+    assert '"Typed in an editor" was added to' in live.out
     assert "*proposed* [VERIFY: true] Typed in an editor" in night.text(f"docs/session_logs/{night.logs[-1]}")

@@ -1,5 +1,6 @@
 """`raymond continuous-session`: work through the next steps of a project, each in a fresh session."""
 
+import json
 import sys
 from typing import Any
 
@@ -17,8 +18,8 @@ from raymond.faces.foreign_text import said
 from raymond.loops import documents, learning, neighbours, opening, starting
 from raymond.loops.documents import LOGS
 from raymond.loops.opening import Agenda, Place
+from raymond.loops.selection import PROPOSED
 from raymond.loops.settings import SESSION, Settings
-from raymond.loops.turnover import PROPOSED
 
 _OWN = (
     click.option("--max-sessions", type=Count(0), default=5, metavar="N", help="Items at most (5; 0 for no limit)."),
@@ -75,7 +76,10 @@ def start(given: StartFlags, **own: Any) -> int:
         documents.write(place.documents.path(LOGS, name), text)
         loop_verbs.tell(f"{place.documents.shown(LOGS, name)} was gone: written anew from its commit")
     settings, agenda = starting.prepare(place, settings)
-    _warn(agenda)
+    _warn(agenda, strict=options.strict)
+    if given.dry_run and given.show.as_json:
+        print(json.dumps(opening.plan(place, settings, agenda)))
+        return 0
     if not agenda.selection.ready:
         return _nothing(place, agenda)
     if given.dry_run:
@@ -107,9 +111,14 @@ def _source(place: Place, agenda: Agenda) -> str:
     return place.documents.shown("session_logs", agenda.source)
 
 
-def _warn(agenda: Agenda) -> None:
+def _warn(agenda: Agenda, *, strict: bool) -> None:
     for doubt in agenda.queue.doubts:
-        loop_verbs.tell(f"warning: {agenda.source}:{doubt.line}: {doubt.message}")
+        told = f"{agenda.source}:{doubt.line}: {doubt.message}"
+        if strict:
+            raise UsageError(
+                told, hint="raymond continuous-session edit opens the queue; without --strict, this only warns"
+            )
+        loop_verbs.tell(f"warning: {told}")
 
 
 def _nothing(place: Place, agenda: Agenda) -> int:
@@ -136,13 +145,11 @@ def _show(place: Place, settings: Settings, agenda: Agenda) -> int:
         print(said(f"  -  {one.item.title}: {one.reason}", sys.stdout))
     for item in agenda.selection.proposed:
         print(said(f"  -  {item.title}: {PROPOSED}", sys.stdout))
-    here = place.repository.branch()
-    new = settings.branch or ("a new branch raymond/ID" if place.repository.is_default(here) else here)
-    print(f"branch: {new}")
+    print(f"branch: {opening.branch_of(place, settings) or 'a new branch raymond/ID'}")
     if filters := place.repository.filters():
         print(said(f"dirty:  not looked at: {filters[0]} of this repository would run", sys.stdout))
-    elif dirt := [path for path in place.repository.dirt() if not place.documents.owns(path)]:
-        print(said(f"dirty:  {', '.join(dirt[:5])}: start asks what to do, or needs --on-dirty", sys.stdout))
+    elif dirt := opening.dirt_of(place):
+        print(said(f"dirty:  {opening.few(dirt)}: start asks what to do, or needs --on-dirty", sys.stdout))
     print("nothing was started")
     return 0
 

@@ -75,7 +75,16 @@ def settings(loop: str, given: dict[str, Any], **more: Any) -> Settings:
     )
 
 
-_OF_ITEMS = ("--attempts", "--on-fail", "--on-repeat", "--on-dirty", "--allow", "--deny", "--accept-proposed")
+_OF_ITEMS = (
+    "--attempts",
+    "--on-fail",
+    "--max-failures",
+    "--on-repeat",
+    "--on-dirty",
+    "--allow",
+    "--deny",
+    "--accept-proposed",
+)
 DEFAULTS: dict[str, Any] = {
     "attempts": 1,
     "on_fail": "skip",

@@ -5,6 +5,7 @@ import click
 from raymond.cli import flags, loop_verbs
 from raymond.cli.flags import ResumeFlags
 from raymond.loops import learning
+from raymond.loops.settings import RALPH
 
 DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs).")
 
@@ -19,10 +20,11 @@ def add_to(group: click.Group, loop: str, workflow: str) -> None:
         """Show what the loop is doing, what it did and what is left."""
         return loop_verbs.status(loop, docs, as_json=as_json)
 
-    @group.command("stop")
+    unit = "iteration" if loop == RALPH else "item"
+
+    @group.command("stop", help=f"Let the loop end after the {unit} it is at.")
     @DOCS
     def stop(docs: str) -> int:
-        """Let the loop end after the item it is at."""
         return loop_verbs.stop(loop, docs)
 
     @group.command("resume")

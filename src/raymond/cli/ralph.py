@@ -25,6 +25,13 @@ _OWN = (
     click.option("--until", metavar="TEXT", help="Done when the agent says <promise>TEXT</promise>."),
     click.option("--goal", metavar="CONDITION", help="Done when a small model judges that this is met."),
     click.option("--commit", type=click.Choice(COMMIT), help="What is committed (green with --gate, else never)."),
+    click.option(
+        "--max-failures",
+        type=Count(),
+        default=3,
+        metavar="N",
+        help="Ask a person after N iterations in a row in which the agent's program failed (3).",
+    ),
     click.option("--pin-prompt", is_flag=True, help="Read the prompt once; changes of its file do not count."),
     *(one for one in loop_flags.COMMON if not loop_flags.is_of_items(one)),
 )

@@ -115,7 +115,8 @@ def _work_of(loop: LoopRun, entry: Entry) -> str:
 def _checked(entry: Entry, loop: LoopRun, tell: Callable[[Told], None]) -> Found | None:
     if not entry.check:
         return None
-    return gate.try_policy(Policy(gate=(Check(run=entry.check),), gate_timeout=loop.settings.gate_timeout), tell)
+    policy = Policy(gate=(Check(run=entry.check),), gate_timeout=loop.settings.gate_timeout)
+    return gate.try_policy(policy, tell, with_twin=False)
 
 
 def reject(loop: LoopRun, entry: Entry, reason: str) -> str:

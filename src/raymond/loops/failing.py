@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from raymond.loops import documents, doubts, markers
-from raymond.loops.formats import foreign_text, queue
+from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import FAILED, GAVE_UP, REVIEW, TAMPERED, TIMED_OUT, Entry
 from raymond.loops.work import Work
@@ -40,7 +40,9 @@ def action_of(work: Work, verdict: str) -> str:
     return "retry" if work.on_fail == "create-fix-task" and work.title.startswith(_FIX) else work.on_fail
 
 
-def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str, attempt: int = 1) -> Entry:
+def end(
+    work: Work, found: Inspection, *, verdict: str, error: str, action: str, attempt: int = 1, reply: str = ""
+) -> Entry:
     """Save what the agent left, return to the base where the action asks for it, write it down."""
     error = doubts.cleaned(error)
     saved, kept = work.save(found, attempt)
@@ -49,13 +51,15 @@ def end(work: Work, found: Inspection, *, verdict: str, error: str, action: str,
     else:
         saved = kept = ""
     fix = _fix_title(work.title)
-    told = f"its changes are kept in {saved}" if saved else "it had changed nothing"
-    done = _DONE[action].format(kept=told, fix=f'"{fix}"')
+    left = f"its changes are kept in {saved}" if saved else "it had changed nothing"
+    done = _DONE[action].format(kept=left, fix=f'"{fix}"')
     work.write_failure(error, done, _STATES.get(action, "Continuing to next item"))
     reason = " ".join(error.split()) or verdict
     work.write_progress(f"**{work.title}**\n\nNot done. {done}.", f"{verdict.upper()}: {foreign_text.cut(reason, 300)}")
     ended = f"Not done ({verdict}): {foreign_text.cut(reason, 500)}\n\n{done}."
-    work.write_log({}, _queue(work, found, action, reason), found, ended)
+    told = session_log.told(markers.without(reply))
+    found.proposed += session_log.proposals(told.pop("Next Steps", ""))
+    work.write_log(told, _queue(work, found, action, reason), found, ended)
     return work.entry(
         verdict, found, error=work.excerpt(error), action=action, saved=saved, kept=kept, attempts=attempt
     )

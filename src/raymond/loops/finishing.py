@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from raymond.loops import commit_message, documents, markers
+from raymond.loops import commit_message, documents, inspection, markers
 from raymond.loops.formats import queue, session_log
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
@@ -159,6 +159,6 @@ def _message(work: Work, entry: Entry, gate: dict[str, Any], title: str, said: s
     checked = f"Check: {entry.check} ({_result(entry, gate)})" if entry.check else "Check: none"
     facts = [f"{work.settings.loop} {work.number}{most}", checked, *([f"Log: {entry.log}"] if entry.log else [])]
     facts += [f"The agent said: {said}"] if said else []
-    facts += [f"Noticed: the agent {one_line(note)}" for note in entry.notes]
+    facts += [f"Noticed: {one_line(inspection.told(note))}" for note in entry.notes]
     trailers = [f"Raymond-Run: {work.step.id}", _trailer(work)]
     return commit_message.message(title, facts, entry.wrote, trailers)

@@ -24,6 +24,7 @@ _NAMED = 20
 _LONGEST = 150
 """Characters of one reason."""
 _LOCKED = "which stays: once no git is at work here, remove it, then `git reset`"
+_ADDED = '"{title}" was added to {path} while an agent worked; it counts as proposed'
 _GENERATED = frozenset(
     "node_modules dist build target out bin obj venv .venv env .env.local __pycache__ .pytest_cache .mypy_cache"
     " .ruff_cache .tox .nox .next .nuxt .cache .gradle .idea .vscode .DS_Store coverage .coverage htmlcov".split()
@@ -33,6 +34,11 @@ _SIGNED = re.compile(r"(?im)^raymond-(?:run|item)[ \t]*:")
 """A trailer of Raymond's, as git finds it: the case does not matter."""
 _MOST_IGNORED = 200
 """New ignored files whose rules are looked up."""
+
+
+def told(note: str) -> str:
+    """A note as a sentence: what it does not say is that the agent did it."""
+    return note if note.startswith('"') else f"the agent {note}"
 
 
 class Inspection(Struct):
@@ -300,7 +306,7 @@ class Inspector:
         _add(
             found.proposed, (one.raw if one.proposed else queue.marked(one.raw, session_log.PROPOSED) for one in added)
         )
-        _add(found.notes, (f'proposed "{one.title}" in {path}' for one in added))
+        _add(found.notes, (_ADDED.format(title=one.title, path=path) for one in added))
         for key, one in before.items():
             if key == own:
                 there = now.get(key)

@@ -31,6 +31,7 @@ def edit(
     loop = _at_work(look())
     if loop is None:
         open_editor(path)
+        _check_section(path, found.shown(LOGS, name), tell)
         return 0
     aside, copy = loop.file(EDITED), loop.file(f"editing-{os.urandom(4).hex()}.md")
     opened = wishes.edited(aside) or documents.read(path)
@@ -47,6 +48,7 @@ def edit(
         wishes.apply_edit(found, aside, {one.key for one in now.loop.ledger.done})
         tell(f"the loop has ended meanwhile: the queue is in {found.shown(LOGS, found.newest())}")
     else:
+        _check_section(aside, "what you wrote", tell)
         tell("an agent is at work: this counts from the next item on")
     return 0
 
@@ -55,6 +57,11 @@ def _at_work(found: Found | None) -> LoopRun | None:
     """The loop whose agent is at an item now."""
     loop = found.loop if found else None
     return loop if loop and loop.ledger.open and not loop.run.is_over else None
+
+
+def _check_section(path: str, shown: str, tell: Callable[[str], None]) -> None:
+    if queue.read(documents.read(path)).section is None:
+        tell(f"warning: {shown} has no `## {queue.TITLE}`, so nothing is in the queue: raymond continuous-session edit")
 
 
 def learn(found: Documents, loop: Found | None, text: str) -> str:

@@ -5,6 +5,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from raymond.loops.formats import queue
 from raymond.loops.formats.queue import Queue
 from raymond.loops.ledger import Ledger
 from raymond.loops.repository import Repository
-from raymond.loops.selection import Selection, refused, select
+from raymond.loops.selection import PROPOSED, Selection, refused, select
 from raymond.loops.settings import Settings
 from raymond.system import git
 
@@ -176,13 +177,48 @@ def _missing(command: str) -> str:
     return ""
 
 
+def dirt_of(place: Place) -> list[str]:
+    """The paths that are not as HEAD has them, without what Raymond writes."""
+    return [path for path in place.repository.dirt() if not place.documents.owns(path)]
+
+
+def few(paths: list[str]) -> str:
+    """Some of them, and how many more there are."""
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return f"{', '.join(paths[:_SHOWN])}{more}"
+
+
+def branch_of(place: Place, settings: Settings) -> str:
+    """The branch that a loop would work on; empty for a new one of its own."""
+    here, asked = place.repository.branch(), settings.branch
+    if asked and asked != "current":
+        return asked
+    return "" if not asked and place.repository.is_default(here) else here
+
+
+def plan(place: Place, settings: Settings, agenda: Agenda) -> dict[str, Any]:
+    """What a loop would do, for programs."""
+    chosen = agenda.selection
+    passed = [(one.item, one.reason) for one in (*chosen.blocked, *chosen.passed)]
+    passed += [(item, PROPOSED) for item in chosen.proposed]
+    return {
+        "loop": settings.loop,
+        "queue": place.documents.shown(LOGS, agenda.source),
+        "most": settings.most or None,
+        "items": [{"title": one.title, "check": one.verification.command or None} for one in chosen.ready],
+        "passed_over": [{"title": item.title, "reason": reason} for item, reason in passed],
+        "branch": branch_of(place, settings) or None,
+        "dirty": None if place.repository.filters() else dirt_of(place),  # those would run
+        "doubts": [{"line": one.line, "message": one.message} for one in agenda.queue.doubts],
+    }
+
+
 def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> tuple[str, bool]:
     """Deal with a tree that is not as HEAD has it; what was done, in words, and whether it is still so."""
-    dirt = [path for path in place.repository.dirt() if not place.documents.owns(path)]
+    dirt = dirt_of(place)
     if not dirt:
         return "", False
-    more = f" and {len(dirt) - _SHOWN} more" if len(dirt) > _SHOWN else ""
-    what = f"{', '.join(dirt[:_SHOWN])}{more}"
+    what = few(dirt)
     if on_dirty == "ask":
         if ask is None:
             raise UsageError(

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from raymond.control import steer
 from raymond.errors import UsageError
+from raymond.faces.words import many
 from raymond.loops import documents, state, summary
 from raymond.loops.baseline import RESUMED, Keeper
 from raymond.loops.ending import PAUSED
@@ -54,7 +55,7 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     tell(f"what the interrupted session has changed is kept in {name}")
     if ask is None or worker.status == RUNNING:
         return
-    what = f"The interrupted session has changed {len(changed)} files that are not committed."
+    what = f"The interrupted session has changed {many(len(changed), 'file')}, not committed yet."
     answer = ask(what, ("continue", "commit", "discard"))
     if answer == "commit":
         made = repository.commit(repository.tree(), [head], "chore: commit an interrupted session\n", date)

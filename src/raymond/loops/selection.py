@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from raymond.language.shell_line import Pipeline
 
 
+PROPOSED = "proposed by an agent; --accept-proposed runs it"
+
+
 class Passed(Struct, frozen=True):
     """An item that is not taken."""
 

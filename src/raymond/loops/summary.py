@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from raymond import pasted
 from raymond.faces import words
+from raymond.loops import inspection
 from raymond.loops.formats.foreign_text import code, cut, one_line, prose
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
@@ -68,7 +69,7 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield from _section(
         "Blocked, skipped and proposed", (f"{one_line(title)}: {one_line(why)}" for title, why in ledger.passed)
     )
-    by_agents = (f"{one_line(one.title)}: the agent {one_line(note)}" for one, note in ledger.named())
+    by_agents = (f"{one_line(one.title)}: {one_line(inspection.told(note))}" for one, note in ledger.named())
     yield from _section("Noticed", [*by_agents, *ledger.noticed])
     yield from _section("Remaining", (one_line(title) for title in remaining(loop)))
     yield from _section("What to do next", advice(loop))
@@ -124,7 +125,8 @@ def advice(loop: LoopRun) -> list[str]:
     aside = [one for one in ledger.failed if one.verdict in (REVIEW, TAMPERED)]
     for one in aside[:5]:
         found.append(
-            f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number}"
+            f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number},"
+            f" or raymond reject {loop.id} {one.number} REASON"
         )
     for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED)][:5]:
         left = f"git diff {loop_base(loop)}...{one.saved}" if one.saved else ""

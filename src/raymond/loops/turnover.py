@@ -16,19 +16,24 @@ from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.formats.queue import Queue
 from raymond.loops.ledger import FAILED, Entry, Ledger, entry_of
 from raymond.loops.ledger import read as read_ledger
-from raymond.loops.selection import Selection, select
+from raymond.loops.selection import PROPOSED, Selection, select
 from raymond.loops.step import Step, tag
 from raymond.loops.wishes import EDITED, LEARNED, STOP, apply_edit, apply_learned
 
 PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
 GO_ON, STOP_HERE = "continue", "stop"
 """The answers to that."""
-PROPOSED = "proposed by an agent; --accept-proposed runs it"
 CLOSING = "closing words"
 """The label of the agent that writes about the whole loop."""
 _CLOSED = 4_000
 ASKED = 300
 """Characters of an error that a person is asked about."""
+_CHECKED = (
+    "How it is checked: `{check}`. Raymond runs the check itself when you are done; what you say about it does not"
+    " count. Files that decide the check must stay as they are. If the item really needs one of them changed, say why"
+    " in your last message."
+)
+_UNCHECKED = "There is no check for this item: it counts when something was changed."
 _LEARNED = 20_000
 """Characters of learnings that an agent is told."""
 
@@ -204,7 +209,12 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         "first": ledger.first,
     }
     write_state(step, ledger, "running", looked)
-    more = {"learnings": documents.read(step.documents.path(LEARNINGS))[:_LEARNED], "source_path": _shown(step, looked)}
+    learned = documents.read(step.documents.path(LEARNINGS))[:_LEARNED].strip()
+    more = {
+        "checked": _CHECKED.format(check=ledger.open["check"]) if ledger.open["check"] else _UNCHECKED,
+        "learnings": f"What earlier sessions learned:\n\n{learned}" if learned else "",
+        "source_path": _shown(step, looked),
+    }
     pause = f"{step.settings.pause:g}s" if step.settings.pause and ledger.entries else None
     return [tag("fork", "WORK.md", {"after": pause, "label": item.title, **ledger.open, **more}), wait(ledger)]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.loops import commit_message, documents, doubts
+from raymond.loops import commit_message, documents, doubts, inspection
 from raymond.loops.baseline import FIRST, RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS, WRITTEN
 from raymond.loops.formats import foreign_text, queue, records, session_log
@@ -151,7 +151,7 @@ class Work:
     def write_log(self, told: dict[str, str], blocks: Iterable[str], found: Inspection, ended: str) -> None:
         """Write the session log; `blocks` is the queue that is left, which stays as a person wrote it."""
         areas = "\n".join(f"- {foreign_text.code(path)}" for path in found.changed[:_MOST_PATHS])
-        notes = "\n".join(f"- Raymond noticed that the agent {note}" for note in (*found.tampered, *found.notes))
+        notes = "\n".join(f"- Raymond noticed that {inspection.told(note)}" for note in (*found.tampered, *found.notes))
         sections = {"Session Goals": f"{self.title}\n\n{self.details}", "Code Areas Touched": areas}
         sections |= {**found.told, **told}
         sections["Summary"] = "\n\n".join(one for one in (ended, sections.get("Summary", ""), notes) if one)

@@ -7,6 +7,7 @@
 import json
 
 from raymond.loops import failing
+from raymond.loops.ledger import GAVE_UP
 from raymond.loops.step import Step, document, end, tag
 from raymond.loops.work import Work
 
@@ -23,6 +24,7 @@ if failure.may_retry and not found.tampered and attempt < work.attempts:
 
 verdict = "tampered" if found.tampered else failure.verdict
 error = "; ".join([*found.tampered, failure.text])
+reply = step.input if verdict == GAVE_UP else ""
 action = failing.action_of(work, verdict)
-entry = failing.end(work, found, verdict=verdict, error=error, action=action, attempt=attempt)
+entry = failing.end(work, found, verdict=verdict, error=error, action=action, attempt=attempt, reply=reply)
 end(tag("result", document(entry.write())))
