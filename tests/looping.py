@@ -1,6 +1,7 @@
 """A repository in which a loop runs for the tests: real git, the real command, agents that are scripts."""
 
 import json
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ CHECK = "grep -q 42 answer.txt\n"
 HONEST = "echo 42 > answer.txt; echo '## Summary'; echo 'I wrote it.'; echo ITERATION_COMPLETE"
 SIGNED = "echo '[GNUPG:] SIG_CREATED D' >&2; echo '-----BEGIN PGP SIGNATURE-----'\n"
 """What a script does at its end that stands for gpg."""
+WAIT = "while [ ! -e $TEST_ROOM/../go ]; do sleep 0.02; done\n"
+"""A line of an agent that waits until the test has made the file `go`."""
 
 
 class Night:
@@ -80,3 +83,20 @@ class Night:
     def logs(self) -> list[str]:
         """The names of the session logs, oldest first."""
         return sorted(one.name for one in (self.path / "docs/session_logs").iterdir())
+
+
+def killed(night: Night, *, stopping: bool = False, files: Mapping[str, str] = {}) -> None:
+    """A loop whose process was killed while its agent worked, or after it was asked to stop; the agent too."""
+    night.agent(f"echo half > half.txt; touch $TEST_ROOM/../half\n{WAIT}{HONEST}")
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
+        live.sees("Selected item")
+        while not (night.path.parent / "half").exists():
+            assert live.process.poll() is None
+        if stopping:
+            assert night.loop(verb="stop").out.startswith("Stopping n. Session 1 ends first")
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+        night.room.clear()
+    night.write(files)
+    night.agent(HONEST)
+    (night.path.parent / "go").touch()

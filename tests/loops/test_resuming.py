@@ -7,30 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, LOG, Night
+from looping import HONEST, LOG, WAIT, Night, killed
 from running import Live, until
 
 STATE = "docs/.continuous-session-state.json"
-WAIT = "while [ ! -e $TEST_ROOM/../go ]; do sleep 0.02; done\n"
 
 
 def begun(night: Night, live: Live) -> None:
     live.sees("Selected item")
-
-
-def killed(night: Night, **files: str) -> None:
-    """A loop whose process was killed while its agent worked; the agent too."""
-    night.agent(f"echo half > half.txt; touch $TEST_ROOM/../half\n{WAIT}{HONEST}")
-    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
-        live.sees("Selected item")
-        while not (night.path.parent / "half").exists():
-            assert live.process.poll() is None
-        live.signal(signal.SIGKILL)
-        live.process.wait()
-        night.room.clear()
-    night.write(files)
-    night.agent(HONEST)
-    (night.path.parent / "go").touch()
 
 
 def test_running_with_no_process_is_resumed_and_what_was_changed_is_kept(tmp_path: Path) -> None:
@@ -114,7 +98,7 @@ def test_complete_at_the_start_is_archived(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_broken_state_file_is_kept_aside_and_rebuilt(tmp_path: Path) -> None:
     night = Night(tmp_path)
-    killed(night, **{STATE: '{"status": "runn'})
+    killed(night, files={STATE: '{"status": "runn'})
     ran = night.loop("--yes", verb="resume")
     assert ran.code == 0, ran.err
     assert night.text(f"{STATE}.broken") == '{"status": "runn'
@@ -128,7 +112,7 @@ def test_a_second_loop_is_refused_while_the_first_lives(tmp_path: Path) -> None:
     with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
         live.sees("Selected item")
         second = night.loop("--id", "m")
-        assert second.code == 1
+        assert second.code == 2
         assert "a continuous-session is running here: n" in second.err
         shown = night.loop(verb="status")
         assert "EXTERNAL, RUNNING" in shown.out
@@ -144,13 +128,128 @@ def test_a_second_loop_is_refused_while_the_first_lives(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_stopping_when_it_was_cut_off_is_marked_complete(tmp_path: Path) -> None:
+    """The open item stays in the queue, its changes are kept and taken out, and a new loop can begin."""
     night = Night(tmp_path)
-    killed(night)
-    assert night.loop(verb="stop").out.startswith("Stopping n. Nothing is running now")
+    killed(night, stopping=True)
     ran = night.loop("--yes", verb="resume")
     assert "Loop was stopping. Mark complete and show summary? [Y/n] yes" in ran.err
-    assert "- Ended: stopped" in ran.out
-    assert night.state["status"] == "complete"
+    why = "stopped: somebody asked for it; what the interrupted session has changed is kept in"
+    assert f"- Ended: {why} refs/raymond/n/1.interrupted" in ran.out
+    assert "## Remaining\n\n- Write the answer\n" in ran.out
+    assert (ran.code, night.state["status"], night.state["queueSnapshot"]) == (0, "complete", ["Write the answer"])
+    assert night.git("show", "refs/raymond/n/1.interrupted:half.txt") == "half"
+    assert night.git("status", "--porcelain") == ""
+    assert night.subjects == ["start", "chore(loop): records"]
+    shown = night.loop(verb="status").out
+    assert "EXTERNAL, COMPLETE" in shown
+    assert f"\n{why} refs/raymond/n/1.interrupted\nnext:   raymond continuous-session start\n" in shown
+    assert night.loop("--id", "m").code == 0
+
+
+@pytest.mark.slow
+def test_what_its_agent_committed_is_taken_out_too(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.agent(
+        f"echo half > half.txt; git add half.txt; git commit -qm mine; touch $TEST_ROOM/../half\n{WAIT}{HONEST}"
+    )
+    with night.room.start("continuous-session", "start", "--id", "n") as live:
+        until((tmp_path / "half").exists, "the commit of the agent")
+        night.loop(verb="stop")
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+        ran = night.loop("--yes", verb="resume")  # its agent, which outlived it, is ended
+    assert ran.code == 0, ran.err
+    assert night.subjects == ["start", "chore(loop): records"]
+    assert night.git("log", "--format=%s", "refs/raymond/n/1.interrupted").splitlines()[1:] == ["mine", "start"]
+    assert night.git("status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_a_loop_that_nobody_drives_is_not_asked_to_stop(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    killed(night)
+    told = night.loop(verb="stop")
+    then = "raymond continuous-session resume continues it, raymond cancel n ends it for good"
+    assert (told.code, told.out) == (0, f"n is not running: {then}\n")
+    assert night.state["status"] == "running"
+    assert night.loop("--yes", verb="resume").code == 0
+    assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+
+
+@pytest.mark.slow
+def test_status_says_that_its_process_is_gone_and_what_is_next(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    killed(night)
+    shown = night.loop(verb="status").out
+    assert shown.endswith("\ninterrupted: its process is gone\nnext:   raymond continuous-session resume\n")
+    found = json.loads(night.loop("--json", verb="status").out)
+    assert (found["status"], found["ended"], found["exit_code"]) == (
+        "interrupted",
+        "interrupted: its process is gone",
+        None,
+    )
+    assert found["next"] == ["go on: raymond continuous-session resume"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["paused", "killed"])
+def test_every_way_of_resuming_wants_the_branch_of_the_loop(tmp_path: Path, how: str) -> None:
+    night = Night(tmp_path)
+    if how == "killed":
+        killed(night)
+    else:
+        night.agent("echo half > half.txt; echo done")  # the check is red
+        assert night.loop("--budget", "0.01").code == 4
+    night.git("stash", "-qu")
+    night.git("checkout", "-q", "main")
+    night.agent(HONEST)
+    told = "error: the loop works on raymond/n, and main is checked out\nhint: git switch raymond/n, then try again\n"
+    refused = night.room.resume("--budget", "5", id="n")
+    assert (refused.code, refused.err) == (2, told)
+    if how == "killed":
+        every = night.room.raymond("resume", "--all")
+        assert (every.returncode, f"n was not resumed\n{told}" in every.stderr) == (2, True)
+    assert night.git("branch", "--show-current") == "main"
+    night.git("checkout", "-q", "raymond/n")
+    ran = night.room.resume("--budget", "5", id="n")
+    assert (ran.code, night.subjects[1]) == (0, "feat: write the answer"), ran.err
+
+
+@pytest.mark.slow
+def test_resume_of_a_run_keeps_what_the_session_changed_and_takes_over_what_a_person_did(tmp_path: Path) -> None:
+    night = Night(tmp_path, "1. [VERIFY: sh check.sh] Write the answer\n", f"touch $TEST_ROOM/../on\n{WAIT}{HONEST}")
+    with night.room.start("continuous-session", "start", "--id", "n") as live:
+        until((tmp_path / "on").exists, "the agent")
+        live.signal(signal.SIGTERM)
+        live.signal(signal.SIGTERM)
+        assert live.process.wait(60) == 128 + signal.SIGTERM
+    night.write({"ci.sh": "true\n", "half.txt": "half\n"})
+    night.git("add", "ci.sh")
+    night.git("commit", "-qm", "of a person")
+    (tmp_path / "go").touch()
+    ran = night.room.resume(id="n")
+    assert "what the interrupted session has changed is kept in refs/raymond/n/1.interrupted" in ran.err
+    assert ran.code == 0, ran.out
+    assert night.subjects == ["start", "of a person", "feat: write the answer", "chore(loop): records"]
+    assert "the agent" not in ran.out.partition("## Noticed")[2]
+
+
+@pytest.mark.slow
+def test_resume_all_goes_on_with_the_others(tmp_path: Path) -> None:
+    """Two loops of one checkout cannot both run; a run that is no loop is not held up by them."""
+    night = Night(tmp_path)
+    killed(night)
+    night.git("checkout", "-q", "main", "--force")
+    flow = night.room.flow({"START.sh": f"{WAIT}echo '<result>done</result>' > $RAYMOND_OUT\n"})
+    (tmp_path / "go").unlink()
+    with night.room.start("run", flow, "--id", "r") as live:
+        live.sees("START.sh")
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+    (tmp_path / "go").touch()
+    every = night.room.raymond("resume", "--all")
+    assert (every.returncode, "n was not resumed" in every.stderr, every.stdout) == (2, True, "r\n")
+    assert night.room.raymond("wait", "r").returncode == 0
 
 
 @pytest.mark.slow

@@ -25,9 +25,9 @@ def go_on(run: RunHandle, *, attach: bool, verb: str = "answered") -> int:
     try:
         steer.check_resume(run.project, run.start)
         if run.start.loop:
-            from raymond.cli import loop_verbs
+            from raymond.cli import loop_resuming
 
-            loop_verbs.take_over(run)
+            loop_resuming.prepare(run, asks=False)
         return _here(run) if attach else _in_background(run, verb)
     except NotContinued as left:
         return _kept(run, str(left), verb, is_told=bool(left.again))

@@ -1,13 +1,15 @@
 """`raymond continuous-session`: work through the next steps of a project, each in a fresh session."""
 
 import json
+import os
 import sys
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_verbs
+from raymond import pasted
+from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_questions, loop_verbs
 from raymond.cli import run as runs_of
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
@@ -87,9 +89,9 @@ def start(given: StartFlags, **own: Any) -> int:
     opening.branch_for(place, id, settings)  # refused before anything is committed or put away
     checks = [one.verification.command for one in agenda.selection.ready if one.verification.command]
     loaded = starting.load(own["workflow"] or starting.WORKFLOW, options, checks, SESSION)
+    told, is_dirty = opening.settle(place, id, own["on_dirty"], loop_questions.asker())
     if found:
         starting.archive(place.documents, SESSION)
-    told, is_dirty = opening.settle(place, id, own["on_dirty"], loop_verbs.asker())
     settings = replace(settings, is_dirty=is_dirty)
     if told:
         loop_verbs.tell(told)
@@ -164,7 +166,14 @@ def edit(docs: str) -> int:
 
 
 def _edit(path: str) -> None:
-    click.edit(filename=path)
+    try:
+        click.edit(filename=path)
+    except (click.ClickException, ValueError) as error:
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or str(error).partition(":")[0]
+        is_here = path.startswith(f"{os.getcwd()}/")
+        file = f", or edit {pasted.name(os.path.relpath(path))}" if is_here else ", or try again when no agent works"
+        what = f"the editor {pasted.name(editor)} failed, or is not installed"
+        raise UsageError(what, hint=f"set EDITOR or VISUAL{file}") from None
 
 
 @command.command("learn")

@@ -1,20 +1,19 @@
-"""What loops have in common on the command line: status, stop, resume, and the questions on the way."""
+"""What loops have in common on the command line: status, stop, resume."""
 
 import json
 import sys
-from collections.abc import Callable
 
 import click
 from click.core import ParameterSource
 
 from raymond import pasted
-from raymond.cli import background, foreground, moves, prompt
+from raymond.cli import background, foreground, loop_questions, loop_resuming, moves, prompt
 from raymond.cli.flags import LimitFlags, ResumeFlags, ShowFlags
 from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
-from raymond.loops import ending, loop_status, neighbours, resuming, starting
+from raymond.loops import abandonment, ending, loop_status, neighbours, resuming, starting
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Place
 from raymond.loops.settings import RALPH, SESSION
@@ -30,27 +29,6 @@ _NAMES = {SESSION: "continuous session", RALPH: "ralph loop"}
 def tell(text: str) -> None:
     """Say something on the way."""
     print(said(text, sys.stderr), file=sys.stderr)
-
-
-def asker() -> Callable[[str, tuple[str, ...]], str] | None:
-    """Asks the person at this terminal; None when there is none."""
-    return _ask if prompt.can_ask() else None
-
-
-def _ask(question: str, answers: tuple[str, ...]) -> str:
-    while True:
-        typed = prompt.ask(f"{question} {', '.join(answers[:-1])} or {answers[-1]}? [{answers[0]}] ").strip().casefold()
-        fitting = [one for one in answers if one.startswith(typed)] if typed else [answers[0]]
-        if len(fitting) == 1:
-            return fitting[0]
-
-
-def agrees(question: str, *, yes: bool) -> bool:
-    """Whether a person wants it; without one at a terminal, yes."""
-    if yes or not prompt.can_ask():
-        tell(f"{question} yes")
-        return True
-    return not prompt.ask(f"{question} ").strip().casefold().startswith("n")
 
 
 def name_of(loop: str) -> str:
@@ -93,11 +71,15 @@ def stop(loop: str, docs: str) -> int:
         print(f"no active {name_of(loop)}")
         return 0
     inside.check_person(f"{loop} stop")
+    id = found.loop.id
+    if not found.is_driven:
+        print(f"{id} is not running: raymond {loop} resume continues it, raymond cancel {id} ends it for good")
+        return 0
     starting.stop(found.loop)
     number = found.loop.ledger.open.get("iteration")
     unit = "Session" if loop == SESSION else "Iteration"
-    first = f"{unit} {number} ends first" if number and found.is_driven else "Nothing is running now"
-    print(f"Stopping {found.loop.id}. {first}; raymond {loop} status shows it.")
+    first = f"{unit} {number} ends first" if number else "It is between two items"
+    print(f"Stopping {id}. {first}; raymond {loop} status shows it.")
     return 0
 
 
@@ -159,36 +141,29 @@ def take_up(
         return None
     status = found.status if found.status in resuming.QUESTIONS else "running"
     question = resuming.QUESTIONS[status].format(session=found.session, most=found.most or "any")
-    if not agrees(question, yes=yes):
-        starting.give_up(runs.here(), found)
-        kept = starting.archive(place.documents, loop)
-        tell(f"the state file is kept as {kept}" if kept else "starting anew")
+    if not loop_questions.agrees(question, yes=yes):
+        if answers:
+            tell("nothing was resumed; everything stays as it is")
+            return 1
+        _give_up(place, found, loop)
         return None
     if found.loop is None:
         starting.archive(place.documents, loop)
         return None
     handle = RunHandle(found.loop.project, found.loop.id)
-    if status == "stopping":
-        return _mark_complete(found)
-    starting.go_on(found.loop)
-    resuming.check(found.loop)
+    if status == "stopping" and not abandonment.is_committing(found.loop):
+        return _mark_complete(found.loop, given.show)
     if unheeded := _unheeded():
         tell(f"the loop is resumed with the settings it has: {', '.join(unheeded)} does not apply")
     if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
         tell(f"it waits for a person: raymond {loop} resume, or raymond answer {handle.id} continue")
         return 3
-    resuming.save(found.loop, asker(), tell)
+    loop_resuming.prepare(handle)
+    if status != "stopping":
+        starting.go_on(found.loop)
     moves.ask(handle, given)
     resuming.answer(found.loop)
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
-
-
-def take_over(handle: RunHandle) -> None:
-    """Before a loop goes on that somebody has answered: the same as before it is resumed."""
-    loop = LoopRun(handle.project, handle.read())
-    if not loop.run.is_over:
-        resuming.check(loop)
-        resuming.save(loop, None, tell)
 
 
 def _unheeded() -> list[str]:
@@ -199,8 +174,18 @@ def _unheeded() -> list[str]:
     return [max(one.opts, key=len) for one in typed if one.name not in _HEEDED]
 
 
-def _mark_complete(found: Found) -> int:
-    assert found.loop is not None
-    starting.give_up(found.loop.project, found)
-    handle = RunHandle(found.loop.project, found.loop.id)
-    return ending.tell(found.loop.project, handle.read(), stopped=True)
+def _give_up(place: Place, found: Found, loop: str) -> None:
+    """End the loop that was found for good, so that a new one can begin."""
+    if found.loop and not found.loop.run.is_over:
+        saved = abandonment.give_up(found.loop)
+        tell(f"the loop {found.loop.id} is ended for good: raymond logs {found.loop.id}")
+        if saved:
+            tell(f"what its interrupted session has changed is kept in {saved}, and taken out of the tree")
+    if kept := starting.archive(place.documents, loop):
+        tell(f"its state file is kept as {place.documents.shown(kept)}")
+
+
+def _mark_complete(loop: LoopRun, show: ShowFlags) -> int:
+    resuming.check(loop)
+    abandonment.stop(loop)
+    return ending.tell(loop.project, RunHandle(loop.project, loop.id).read(), as_json=show.as_json)

@@ -52,6 +52,10 @@ def command(id_: str | None, given: ResumeFlags) -> int:
             steer.check_limits(folded, max_iterations=given.limits.max_iterations, max_turns=given.limits.max_turns)
     if given.cd:
         run = _move(run, given)
+    if run.start.loop:
+        from raymond.cli import loop_resuming
+
+        loop_resuming.prepare(run)
     if given.renew:
         from raymond.control.upgrade import upgrade
 

@@ -47,7 +47,7 @@ def resume(given: ResumeFlags, how: Resumption) -> int:
 def _resume(run: RunHandle, show: ShowFlags, how: Resumption) -> int:
     """Resume one of them; what somebody else has resumed, stopped or ended since it was listed is no failure."""
     try:
-        failed = background.launch(run, foreground.as_before(run, show), how)
+        failed = _launch(run, show, how)
     except Error as error:
         failed = NotStarted(error.exit_code, errors.error(error))
     if failed is None:
@@ -60,6 +60,16 @@ def _resume(run: RunHandle, show: ShowFlags, how: Resumption) -> int:
         print(f"{run.id} was not resumed\n{failed.trouble}", file=sys.stderr)
         return failed.code
     return 0
+
+
+def _launch(run: RunHandle, show: ShowFlags, how: Resumption) -> NotStarted | None:
+    show = foreground.as_before(run, show)
+    if not run.start.loop:
+        return background.launch(run, show, how)
+    from raymond.cli import loop_resuming
+
+    with loop_resuming.prepared(run):
+        return background.launch(run, show, how)
 
 
 def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:

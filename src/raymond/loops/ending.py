@@ -25,13 +25,10 @@ _CURRENT = ("iteration", "title", "check", "log")
 RECORDS = "chore(loop): records"
 
 
-def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False, stopped: bool = False) -> int:
-    """Conclude the loop, and print its summary; its exit code. `stopped`: it was stopping when it was cut off."""
+def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False) -> int:
+    """Conclude the loop, and print its summary; its exit code."""
     loop = LoopRun(project, run)
-    if stopped and not loop.ledger.ended:
-        loop.ledger.ended, loop.ledger.why = "stopped", "somebody asked for it"
-        loop.ledger.left = [one.title for one in loop.selection().ready]
-    code = (1 if loop.ledger.failed else 0) if stopped else code_of(loop, signal)
+    code = code_of(loop, signal)
     conclude(loop)
     sys.stdout.write(json.dumps(document(loop, code)) + "\n" if as_json else summary.text(loop))
     sys.stdout.flush()
@@ -76,9 +73,9 @@ def status_of(loop: LoopRun) -> Status:
 def code_of(loop: LoopRun, signal: int = 0) -> int:
     """The exit code of a loop."""
     run, ledger = loop.run, loop.ledger
-    if run.final_status != "completed":
-        return exit_code(run, signal)
-    return ledger.exit_code
+    if run.is_over and ledger.ended:
+        return ledger.exit_code
+    return exit_code(run, signal)
 
 
 def document(loop: LoopRun, code: int) -> dict[str, Any]:

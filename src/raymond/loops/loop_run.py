@@ -11,6 +11,7 @@ from raymond.loops.ledger import Ledger
 from raymond.loops.repository import Repository
 from raymond.loops.selection import Selection, select
 from raymond.loops.wishes import STOP
+from raymond.machine.agent import Agent
 from raymond.machine.outcome import Outcome
 from raymond.machine.run import Run
 from raymond.store.project import Project
@@ -54,6 +55,11 @@ class LoopRun:
     def is_stopping(self) -> bool:
         """Whether somebody asked it to stop after the item it is at."""
         return not self.run.is_over and os.path.exists(self.file(STOP))
+
+    @property
+    def worker(self) -> Agent | None:
+        """The agent that an item was given to, if it has not handed it back."""
+        return next((one for one in self.run.agents.values() if "iteration" in (one.variables or {})), None)
 
     def items(self) -> tuple[Item, ...]:
         """The queue as it stands now."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from time import time
 from typing import Any, TextIO
 
+from raymond.control import runs
 from raymond.faces import words
 from raymond.loops import accepting, ending, summary
 from raymond.loops.formats.foreign_text import cut, one_line
@@ -39,7 +40,12 @@ def document(found: Found) -> dict[str, Any]:
     assert loop is not None
     known, decided = ending.document(loop, ending.code_of(loop)), accepting.decided(loop)
     known["failed"] = [one | {"decided": decided.get(one["key"])} for one in known["failed"]]
-    return known | {"status": status_of(found), "is_running": found.is_driven}
+    known |= {"status": status_of(found), "is_running": found.is_driven}
+    if found.is_driven:
+        known |= {"ended": None, "next": [f"watch it: {summary.next_command(loop, is_driven=True)}"]}
+    if found.is_driven or known["status"] == runs.INTERRUPTED:
+        known["exit_code"] = None
+    return known
 
 
 def text(found: Found, stream: TextIO) -> str:
@@ -77,8 +83,10 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     yield from _queue(loop)
     if not loop.run.is_over and os.path.exists(loop.file(EDITED)):
         yield "\nan edit waits: it counts from the next item on"
-    if loop.run.is_over or not found.is_driven:
-        yield f"\n{summary.how(loop)}"
+    yield ""
+    if not found.is_driven:
+        yield summary.how(loop)
+    yield f"next:   {summary.next_command(loop, is_driven=found.is_driven)}"
 
 
 def bar(done: int, most: int, ascii_: bool = False) -> str:

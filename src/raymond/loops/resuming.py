@@ -35,8 +35,7 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     Without a person, it stays in the tree: the session continues with it. A turn that outlived its driver still writes
     there, so nothing is touched then.
     """
-    opened = loop.ledger.open
-    worker = next((one for one in loop.run.agents.values() if "iteration" in (one.variables or {})), None)
+    opened, worker = loop.ledger.open, loop.worker
     if opened.get("baseline") and (worker is None or worker.status != RUNNING):
         _take_over(loop, opened["slot"], opened["baseline"])
     if not opened or worker is None or worker.state not in ("WORK.md", "REJECTED.md"):
@@ -45,8 +44,8 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
         return
     repository = loop.repository
     base = repository.reference(f"refs/raymond/{loop.id}/base")
-    changed = [one for one in repository.dirt() if not loop.documents.owns(one)]
-    if not base or not changed:
+    changed = [one for one in repository.dirt() if not loop.documents.owns(one)] if base else []
+    if not changed:
         return
     head, date = repository.head(), f"{int(float(opened['began']))} +0000"
     kept = repository.commit(repository.tree(), [head], "raymond: an interrupted session\n", date)

@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.control import gate_tools, runs, steer
+from raymond.backends.contract import NO_ACCOUNT
+from raymond.control import gate_tools, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
-from raymond.errors import JournalError, RunBusy, UsageError
+from raymond.errors import BackendError, JournalError, UsageError
 from raymond.loops import documents, ending, opening
 from raymond.loops.documents import LOGS, STATES, Documents
 from raymond.loops.formats import state_file
@@ -36,8 +37,6 @@ PLAIN = os.path.join(os.path.dirname(WORKFLOW), "ralph")
 """The workflow of the plain loop."""
 
 
-_LOCKED: set[str] = set()
-"""The projects whose lock this process holds, or the one that it was forked from."""
 DENIED = (
     *("Bash(git push --force:*)", "Bash(git push -f:*)", "Bash(git push --mirror:*)", "Bash(git push --delete:*)"),
     *("Bash(git push * --force*)", "Bash(git push * -f)", "Bash(git push * --mirror*)", "Bash(git push * +*)"),
@@ -45,6 +44,7 @@ DENIED = (
     *(f"Edit(**/{name})" for name in STATES.values()),
 )
 """What agents of a loop may not do, where their program can be told so."""
+_NO_ACCOUNT = "without an account: --replies FILE, e.g. with `WORK: ITERATION_COMPLETE`"
 
 
 class Found(Struct, frozen=True):
@@ -79,6 +79,8 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
     status = str(given.get("status") or "running")
     if there and there.run.is_over:
         status = ending.status_of(there)
+    elif there and there.is_stopping and status == "running":  # no state file says so where there is no folder docs
+        status = "stopping"
     host = given.get("host")
     return Found(
         status=status,
@@ -157,6 +159,10 @@ def archive(found: Documents, loop: str) -> str:
     return os.path.basename(name)
 
 
+_held: dict[str, int] = {}
+"""The locks that this process holds: folder of the project -> descriptor."""
+
+
 def check_alone(project: Project, own: str = "") -> None:
     """Refuse a second loop on the same checkout while the first lives, whichever of them it is, but for `own`.
 
@@ -169,8 +175,8 @@ def check_alone(project: Project, own: str = "") -> None:
         loop = RunHandle(project, id).start.loop
         if loop:
             hint = f"raymond {loop} status shows it, raymond {loop} stop ends it after the item it is at"
-            raise RunBusy(f"a {loop} is running here: {id}", path=folder.journal, hint=hint)
-    if project.root in _LOCKED:
+            raise UsageError(f"a {loop} is running here: {id}", hint=hint)
+    if project.root in _held:
         return
     make_private(project.root)
     fd = private(os.path.join(project.root, "loop.lock"), os.O_RDWR | os.O_CREAT)
@@ -178,9 +184,14 @@ def check_alone(project: Project, own: str = "") -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(fd)
-        hint = "raymond list shows it"
-        raise RunBusy("another loop starts or runs on this checkout", path=project.root, hint=hint) from None
-    _LOCKED.add(project.root)
+        raise UsageError("another loop starts or runs on this checkout", hint="raymond list shows it") from None
+    _held[project.root] = fd
+
+
+def let_go(project: Project) -> None:
+    """Leave the checkout to others, but for a process that was started meanwhile: it holds the lock with us."""
+    if (fd := _held.pop(project.root, None)) is not None:
+        os.close(fd)
 
 
 def prepare(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
@@ -215,7 +226,11 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> L
         raise UsageError(
             f"{workflow} is not a workflow of {loop}: it has no {needed}", hint=f"raymond {loop} eject DIR makes one"
         )
-    starts.prepare(loaded, choices)
+    try:
+        starts.prepare(loaded, choices)
+    except BackendError as error:
+        error.hint = error.hint.replace(NO_ACCOUNT, _NO_ACCOUNT)
+        raise
     return loaded
 
 
@@ -243,6 +258,8 @@ def place_here(docs: str, *, needs_git: bool = True) -> Place:
 def stop(loop: LoopRun) -> None:
     """Let the loop end after the item it is at."""
     write_file(loop.file(STOP), b"")
+    if loop.loop == RALPH and not os.path.isdir(loop.documents.folder):
+        return
     path = loop.documents.state(loop.loop)
     try:
         before = state_file.read(documents.beginning(path) or "{}")
@@ -256,12 +273,6 @@ def go_on(loop: LoopRun) -> None:
     """Forget that it was asked to stop."""
     if os.path.exists(loop.file(STOP)):
         os.unlink(loop.file(STOP))
-
-
-def give_up(project: Project, found: Found) -> None:
-    """End the run of a loop that nobody wants to resume, so that `resume --all` does not either."""
-    if found.loop and not found.loop.run.is_over:
-        steer.cancel(project, found.loop.id)
 
 
 def check_new(id: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from raymond import pasted
+from raymond.control import runs
 from raymond.faces import words
 from raymond.loops import inspection
 from raymond.loops.formats.foreign_text import code, cut, one_line, prose
@@ -38,6 +39,8 @@ def how(loop: LoopRun) -> str:
         return f"failed: {words.reason(loop.run) or words.failures(loop.run)}"
     if loop.run.final_status == "cancelled":
         return "cancelled"
+    if runs.left(loop.run) == runs.INTERRUPTED:
+        return "interrupted: its process is gone"
     return f"paused: {words.reason(loop.run) or 'it waits for a person'}"
 
 
@@ -139,15 +142,13 @@ def advice(loop: LoopRun) -> list[str]:
     if any(map(waits_for_review, loop.run.agents.values())):
         found.append(f"decide about a change of what decides a check: raymond review {loop.id}")
     elif not loop.run.is_over:
-        more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
-        limit = loop.run.stop.limit if loop.run.stop else ""
-        found.append(f"go on: raymond {loop.loop} resume{more.get(limit, '')}")
+        found.append(f"go on: {_resume(loop)}")
     elif remaining(loop):
         found.append(f"go on with the rest: raymond {loop.loop} start")
     elif loop.loop == RALPH:
         found += _after_ralph(loop)
     if any(one.commit for one in ledger.entries):
-        found.append(f'read what was committed: git log -p --grep="Raymond-Run: {loop.id}"')
+        found.append(f"read what was committed: {_commits(loop)}")
     if loop.worktree and loop.run.is_over:
         tree, there = pasted.word(loop.worktree, "PATH"), pasted.word(loop.settings.checkout, "CHECKOUT")
         merge = f"git merge {pasted.word(loop.settings.branch, 'BRANCH')}, then " if loop.settings.branch else ""
@@ -177,6 +178,31 @@ def _missing(loop: LoopRun) -> str:
     if ledger.entries and ledger.entries[-1].verdict == RED:
         return f"{code(settings.gate)} is still red; "
     return f"nobody said {code(settings.until)}; " if settings.until else "the goal is not met; "
+
+
+def next_command(loop: LoopRun, *, is_driven: bool) -> str:
+    """The first command of what a person should do next."""
+    if is_driven:
+        return f"raymond attach {loop.id}"
+    is_aside = loop.run.is_over and any(one.verdict in (REVIEW, TAMPERED) for one in loop.ledger.failed)
+    if is_aside or any(map(waits_for_review, loop.run.agents.values())):
+        return f"raymond review {loop.id}"
+    if not loop.run.is_over:
+        return _resume(loop)
+    if remaining(loop):
+        return f"raymond {loop.loop} start"
+    return _commits(loop) if any(one.commit for one in loop.ledger.entries) else f"raymond logs {loop.id}"
+
+
+def _resume(loop: LoopRun) -> str:
+    more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
+    limit = loop.run.stop.limit if loop.run.stop else ""
+    return f"raymond {loop.loop} resume{more.get(limit, '')}"
+
+
+def _commits(loop: LoopRun) -> str:
+    """The command that shows what the loop has committed."""
+    return f'git log -p --grep="Raymond-Run: {loop.id}"'
 
 
 def loop_base(loop: LoopRun) -> str:

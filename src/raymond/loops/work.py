@@ -104,6 +104,18 @@ class Work:
             return "", ""
         return self._keep(f"refs/raymond/{self.step.id}/{self.slot}.{attempt}", found, f"attempt {attempt}")
 
+    def save_interrupted(self, found: Inspection) -> str:
+        """Keep what an agent left that was interrupted and does not go on; the reference, empty if it left nothing."""
+        repository = self.step.repository
+        if not found.commits and not repository.changes(self.baseline.work, found.left):
+            return ""
+        base, number = f"refs/raymond/{self.step.id}/{self.slot}.interrupted", 1
+        name, tree = base, repository.reference(f"{found.left}^{{tree}}")
+        while repository.reference(name) and repository.reference(f"{name}^{{tree}}") != tree:
+            number += 1  # it was interrupted before
+            name = f"{base}-{number}"
+        return self._keep(name, found, "interrupted")[0]
+
     def _keep(self, name: str, found: Inspection, what: str) -> tuple[str, str]:
         message = f"raymond: {commit_message.subject(self.title)}\n\n{what}\n"
         there = self.saved.noted().get(name)
