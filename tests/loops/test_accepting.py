@@ -29,6 +29,7 @@ def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_head(tmp_p
     assert "accept: raymond accept n 1" in shown
     refused = night.room.raymond("accept", "n", "1")
     assert (refused.returncode, "accepted on a terminal" in refused.stderr) == (2, True)
+    assert refused.stderr.endswith("with no pipe: raymond accept n 1\n")
     person = Typist(night.room, "accept", "n", "1")
     person.sees("commit this")
     person.type("y\n")

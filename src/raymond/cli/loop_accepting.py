@@ -57,7 +57,8 @@ def accept(loop: LoopRun, name: str | None) -> int:
     print("\n".join(_shown(loop, entry)), flush=True)
     if not picker.can_ask():
         what = "what was set aside is accepted on a terminal, where it can be seen"
-        raise UsageError(what, hint=f"type it in a terminal (ssh -t), with no pipe: raymond accept {loop.id}")
+        command = f"raymond accept {loop.id} {entry.number}"
+        raise UsageError(what, hint=f"type it in a terminal (ssh -t), with no pipe: {command}")
     if not picker.agrees("commit this?"):
         print("nothing was accepted", file=sys.stderr)
         return 3

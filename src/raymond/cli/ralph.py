@@ -6,6 +6,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_verbs
 from raymond.cli import run as runs_of
 from raymond.cli.count import Count
@@ -15,6 +16,7 @@ from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.loops import neighbours, opening, starting
 from raymond.loops.settings import COMMIT, RALPH, Settings
+from raymond.loops.starting import Found
 
 _OWN = (
     click.argument("prompt", type=click.Path()),
@@ -83,6 +85,8 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
         code = loop_verbs.take_up(place, found, RALPH, flags.as_resumption(given), yes=own["yes"])
         if code is not None:
             return code
+    if found and not is_same and not given.dry_run:
+        _refuse_second(found)
     opening.check_gate(settings)
     if not own["workflow"]:
         starting.check_judge(settings, options)
@@ -107,6 +111,15 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     choice.warn_of_reach(handle)
     choice.warn_of_company(handle)
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+
+
+def _refuse_second(found: Found) -> None:
+    """A loop over another prompt that was cut off is not forgotten."""
+    if found.loop is None or found.loop.run.is_over:
+        return
+    id, before = found.loop.id, found.loop.settings.prompt
+    what = f"the loop {id} over {pasted.name(before)} has not ended"
+    raise UsageError(what, hint=f"raymond ralph resume continues it, raymond cancel {id} ends it")
 
 
 def _settings(prompt: str, own: dict[str, Any]) -> Settings:

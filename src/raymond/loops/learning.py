@@ -7,23 +7,22 @@ from datetime import UTC, datetime
 
 from raymond import pasted
 from raymond.errors import UsageError
-from raymond.loops import documents, wishes
+from raymond.loops import documents, opening, wishes
 from raymond.loops.documents import LEARNINGS, LOGS, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.opening import EXAMPLE
 from raymond.loops.starting import Found
 from raymond.loops.wishes import EDITED, LEARNED
+from raymond.system import git
 
 
 def edit(
     found: Documents, look: Callable[[], Found | None], open_editor: Callable[[str], None], tell: Callable[[str], None]
 ) -> int:
     """Let a person edit the queue: right in its log, or in a copy while an agent works there."""
-    name = found.newest()
-    if not name:
-        raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=EXAMPLE)
+    opening.check_folder(found, "edit")
+    name = opening.newest(found)
     path = found.path(LOGS, name)
     for item in queue.read(documents.read(path)).items:
         if item.proposed:
@@ -36,9 +35,11 @@ def edit(
     aside, copy = loop.file(EDITED), loop.file(f"editing-{os.urandom(4).hex()}.md")
     opened = wishes.edited(aside) or documents.read(path)
     documents.write(copy, opened)
-    open_editor(copy)
-    typed = documents.read(copy)
-    os.unlink(copy)
+    try:
+        open_editor(copy)
+        typed = documents.read(copy)
+    finally:
+        os.unlink(copy)
     if typed == opened:
         tell("nothing was changed")
         return 0
@@ -66,6 +67,7 @@ def _check_section(path: str, shown: str, tell: Callable[[str], None]) -> None:
 
 def learn(found: Documents, loop: Found | None, text: str) -> str:
     """Add a learning; while an agent works, it is added when that has ended. What was done, in words."""
+    opening.check_folder(found, "learn TEXT")
     line = f"- {datetime.now(UTC).astimezone():%Y-%m-%d}: {one_line(text)}\n"
     at_work = _at_work(loop)
     wishes.learn(found, at_work.file(LEARNED) if at_work else "", line)
@@ -79,4 +81,8 @@ def eject(workflow: str, folder: str) -> str:
     if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
         raise UsageError(f"{folder} already exists", hint="name a folder that does not exist")
     shutil.copytree(workflow, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    return f"copied to {folder}: change it, then start with {pasted.flag('--workflow', folder, 'DIR')}"
+    name = pasted.word(folder, "DIR")
+    top = git.top(os.getcwd())
+    is_inside = bool(top) and os.path.realpath(folder).startswith(f"{top}/")
+    commit = f"git add {name} && git commit -m 'Workflow of the loop', and " if is_inside else ""
+    return f"copied to {folder}: change it, then {commit}start with --workflow {name}"

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.errors import UsageError
 from raymond.loops import documents
 from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PROGRESS, SUMMARIES, Documents
@@ -26,7 +27,7 @@ Ask = Callable[[str, tuple[str, ...]], str]
 _SHOWN = 5
 _SHELL = frozenset("! . : [ [[ cd command eval exec exit export for if set source test time type until while {".split())
 """Words of the shell that are no programs."""
-EXAMPLE = "write one with `## Next Steps` and items such as `1. [VERIFY: make test] Add a login page`"
+EXAMPLE = "write a section `## Next Steps` with items such as `1. [VERIFY: make test] Add a login page`"
 
 
 class Place(Struct, frozen=True):
@@ -51,14 +52,23 @@ def place(docs: str, index: str, *, needs_git: bool = True) -> Place:
 _INIT = "git init && git add -A && git commit -m 'Start'"
 
 
-def check_docs(found: Documents) -> None:
-    """Refuse a directory without the folder of documents."""
-    if os.path.exists(found.folder) and not os.path.isdir(found.folder):
+def check_folder(found: Documents, verb: str) -> None:
+    """Refuse a directory without the folder of documents; `verb` is the command that needs it."""
+    if os.path.isdir(found.folder):
+        return
+    if os.path.exists(found.folder):
         raise UsageError(f"{found.docs} is a file, not a folder", hint="rename it, or name another folder: --docs DIR")
-    if not os.path.isdir(found.folder):
-        raise UsageError(
-            f"there is no folder {found.docs} here", hint=f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
-        )
+    if os.path.isdir(os.path.join(found.top, found.docs)):
+        what = f"there is no folder {found.docs} here, but there is one at the top of the repository"
+        top = pasted.flag("-C", os.path.relpath(found.top, os.path.realpath(found.cwd)), "DIR")
+        raise UsageError(what, hint=f"raymond {top} continuous-session {verb}")
+    hint = f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
+    raise UsageError(f"there is no folder {found.docs} here", hint=hint)
+
+
+def check_docs(found: Documents) -> None:
+    """Refuse a folder of documents in which no records can be kept."""
+    check_folder(found, "start")
     for name in ("", LOGS, SUMMARIES):
         documents.check_inside(found.path(name).rstrip("/"))
     if not os.access(found.folder, os.W_OK):
@@ -120,15 +130,25 @@ def source(found: Documents, asked: str | None) -> str:
             )
         name = os.path.relpath(path, found.path(LOGS))
     else:
-        name = found.newest()
-    if not name:
-        raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=EXAMPLE)
+        name = newest(found)
     path = found.path(LOGS, name)
     if os.path.islink(path) or not os.path.isfile(path):
         hint = "put a file in its place, or remove it"
         raise UsageError(f"{os.path.normpath(found.shown(LOGS, name))} is not a regular file", hint=hint)
     _check_size(found, LOGS, name)
     return name
+
+
+def newest(found: Documents) -> str:
+    """The name of the newest session log; refused when there is none, or none that is named like one."""
+    if name := found.newest():
+        return name
+    wanted = found.shown(LOGS, f"{datetime.now(UTC).astimezone():%Y%m%d}_0900_session.md")
+    others = sorted(one for one in found.logs() if one.endswith(".md"))
+    if others:
+        what = f"{pasted.name(found.shown(LOGS, others[0]))} does not have the name of a session log"
+        raise UsageError(what, hint=f"rename it to {pasted.name(wanted)}")
+    raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=f"in {pasted.name(wanted)}, {EXAMPLE}")
 
 
 class Agenda(Struct, frozen=True):
