@@ -17,7 +17,7 @@ from raymond.control import inside, runs
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
-from raymond.loops import documents, learning, neighbours, opening, starting
+from raymond.loops import documents, learning, opening, starting
 from raymond.loops.documents import LOGS
 from raymond.loops.opening import Agenda, Place
 from raymond.loops.selection import PROPOSED
@@ -50,11 +50,7 @@ def start(given: StartFlags, **own: Any) -> int:
     place = starting.place_here(own["docs"])
     checkout = ""
     if own["worktree"] and not given.dry_run:
-        for one in neighbours.unmerged(place):
-            loop_verbs.tell(one)
-        checkout, where = place.repository.top, opening.move_to_worktree(place.repository, id)
-        loop_verbs.tell(f"working in {where}; type raymond commands for this loop there")
-        place = starting.place_here(own["docs"])
+        checkout, place = place.repository.top, loop_verbs.move_to_worktree(place, id, own["docs"])
     starting.check_alone(runs.here())
     if not given.dry_run:
         place.repository.exclude(place.documents.excluded())

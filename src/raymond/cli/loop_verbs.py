@@ -13,7 +13,7 @@ from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
-from raymond.loops import abandonment, ending, loop_status, neighbours, resuming, starting
+from raymond.loops import abandonment, ending, loop_status, neighbours, opening, resuming, starting
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Place
 from raymond.loops.settings import RALPH, SESSION
@@ -40,6 +40,15 @@ def find(loop: str, docs: str) -> tuple[Place, Found | None]:
     """Where this is, and the loop that is or was here."""
     place = starting.place_here(docs, needs_git=loop == SESSION)
     return place, starting.look(runs.here(), place.documents, loop)
+
+
+def move_to_worktree(place: Place, id: str, docs: str) -> Place:
+    """Make a worktree for a loop and go there; where this is then."""
+    for line in neighbours.unmerged(place):
+        tell(line)
+    where = opening.move_to_worktree(place.repository, id)
+    tell(f"working in {where}; type raymond commands for this loop there")
+    return starting.place_here(docs)
 
 
 def status(loop: str, docs: str, *, as_json: bool) -> int:

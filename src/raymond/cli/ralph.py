@@ -14,7 +14,7 @@ from raymond.cli.flags import StartFlags
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces import words
-from raymond.loops import neighbours, opening, starting
+from raymond.loops import opening, starting
 from raymond.loops.settings import COMMIT, RALPH, Settings
 from raymond.loops.starting import Found
 
@@ -71,11 +71,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     place = starting.place_here(own["docs"], needs_git=settings.commit != "never")
     checkout = ""
     if own["worktree"] and not given.dry_run:
-        for one in neighbours.unmerged(place):
-            loop_verbs.tell(one)
-        checkout, where = place.repository.top, opening.move_to_worktree(place.repository, id)
-        loop_verbs.tell(f"working in {where}; type raymond commands for this loop there")
-        place = starting.place_here(own["docs"])
+        checkout, place = place.repository.top, loop_verbs.move_to_worktree(place, id, own["docs"])
     starting.check_alone(runs.here())
     found = starting.look(runs.here(), place.documents, RALPH)
     if found and found.is_unconcluded:
