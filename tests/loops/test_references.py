@@ -79,7 +79,7 @@ def test_it_is_tampered_with_and_put_back(tmp_path: Path, name: str) -> None:
     assert night.git("log", "-1", "--format=%s", "refs/raymond/n/start") == "raymond: before the item"
     assert not (night.path / ".git/shallow").exists()
     assert not (night.path / "answer.txt").exists()
-    assert "could not be put back" not in ran.out
+    assert "from being put back" not in ran.out
 
 
 @pytest.mark.slow
@@ -123,13 +123,18 @@ def test_what_a_first_attempt_left_is_not_removed_by_the_second(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_what_cannot_be_put_back_is_said_with_the_way(tmp_path: Path) -> None:
-    night = Night(tmp_path, agent=f"git update-ref refs/heads/main $({EVIL}); touch .git/refs/heads/main.lock; {DONE}")
+    night = Night(tmp_path)
+    night.agent(f"""
+    git update-ref refs/heads/main $({EVIL}); touch .git/refs/heads/main.lock
+    git update-ref 'refs/raymond/n/a;b' HEAD; touch '.git/refs/raymond/n/a;b.lock'
+    {DONE}
+    """)
     main = night.git("rev-parse", "main")
     night.loop("--attempts", "1")
     summary = next((night.path / "docs/summaries").iterdir()).read_text("utf-8")
-    assert "main could not be put back; remove the lock in .git/refs, then: git update-ref refs/heads/main" in summary
-    (night.path / ".git/refs/heads/main.lock").unlink()
-    night.git("update-ref", "refs/heads/main", main)
+    way = f"then: git update-ref refs/heads/main {main}"
+    assert f"the agent kept main from being put back; remove the lock in .git/refs, {way}" in summary
+    assert "then: git update-ref -d 'refs/raymond/n/a;b'" in summary
 
 
 @pytest.mark.slow

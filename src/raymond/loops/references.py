@@ -1,6 +1,7 @@
 """Branches, tags, stashes and what Raymond saved: an item leaves them as they were, but for its own branch."""
 
 import re
+import shlex
 from functools import cached_property
 
 from raymond.loops.baseline import Baseline
@@ -142,8 +143,9 @@ class References:
         for name in names:
             wanted = self._wanted.get(name, "")
             if now.get(name, "") != wanted:
-                way = f"git update-ref {name} {wanted}" if wanted else f"git update-ref -d {name}"
-                found.append(f"{_short(name)} could not be put back; remove the lock in .git/refs, then: {way}")
+                verb = "symbolic-ref" if wanted.startswith("refs/") else "update-ref"
+                way = shlex.join(["git", verb, *([name, wanted] if wanted else ["-d", name])])
+                found.append(f"kept {_short(name)} from being put back; remove the lock in .git/refs, then: {way}")
         return found
 
 
