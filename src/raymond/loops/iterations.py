@@ -122,6 +122,10 @@ def over(step: Step, ledger: Ledger) -> bool:
 
 def asks(step: Step, ledger: Ledger) -> str:
     """The question for a person before the loop goes on; empty when there is none."""
+    is_there = bool(_prompt(step).strip())
+    ledger.why = "" if is_there else f"the prompt {step.settings.prompt} is gone or empty: write it, then continue"
+    if not is_there:
+        return turnover.question(ledger.why)
     if not ledger.entries or ledger.asked == len(ledger.entries) or ledger.entries[-1] not in ledger.failed:
         return ""
     recent = ledger.entries[-step.settings.max_failures :]
@@ -139,7 +143,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
     settings = step.settings
     ledger.sessions += 1
     slot, now = str(len(ledger.entries) + 1), time()
-    text = settings.pin or documents.read(os.path.join(step.cwd, settings.prompt))
+    text = _prompt(step)
     changed = _difference(ledger, text)
     digest = footprint = ""
     if settings.commit == "never":
@@ -169,6 +173,12 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
     pause = f"{settings.pause:g}s" if settings.pause and ledger.entries else None
     label = f"iteration {ledger.sessions}"
     return [tag("fork", "WORK.md", {"after": pause, "label": label, **ledger.open, **more}), wait(ledger)]
+
+
+def _prompt(step: Step) -> str:
+    """The prompt as it is now; a person may have made it a link. Empty when there is none."""
+    path = os.path.realpath(os.path.join(step.cwd, step.settings.prompt))
+    return step.settings.pin or documents.read(path)
 
 
 def _title(text: str) -> str:

@@ -41,7 +41,7 @@ def how(loop: LoopRun) -> str:
         return "cancelled"
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
-    return f"paused: {words.reason(loop.run) or 'it waits for a person'}"
+    return f"paused: {ledger.why or words.reason(loop.run) or 'it waits for a person'}"
 
 
 def text(loop: LoopRun) -> str:

@@ -1,0 +1,53 @@
+"""The prompt file of the plain loop, wherever it is and whatever becomes of it."""
+
+from pathlib import Path
+
+import pytest
+
+from looping import HONEST, Night
+
+pytestmark = pytest.mark.slow
+FLAGS = "--id n --pause 0s --max-iterations 3".split()
+
+
+def test_a_prompt_outside_of_the_repository(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    (tmp_path / "p.md").write_text("Make it 42\n", "utf-8")
+    done = night.room.raymond("ralph", str(tmp_path / "p.md"), "--gate", "sh check.sh", *FLAGS)
+    assert done.returncode == 0, done.stdout
+    assert night.git("show", "HEAD~1:answer.txt") == "42"
+
+
+def test_a_prompt_in_a_folder_is_not_taken_for_one_above(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent="echo 42 > sub/answer.txt; echo more >> PROMPT.md; echo ITERATION_COMPLETE")
+    night.write({"sub/PROMPT.md": "Make it 42\n", "PROMPT.md": "another\n", "sub/check.sh": "grep -q 42 answer.txt\n"})
+    night.commit("prompts")
+    night.write({"sub/PROMPT.md": "Make it 42, please\n"})
+    night.agent("echo 42 > answer.txt; echo more >> ../PROMPT.md; echo ITERATION_COMPLETE")
+    done = night.room.raymond("ralph", "--cd", "sub", "PROMPT.md", "--gate", "sh check.sh", *FLAGS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert night.git("show", "--format=", "--name-only", "HEAD").split() == ["PROMPT.md", "sub/answer.txt"]
+    assert night.git("status", "--porcelain") == "M sub/PROMPT.md"
+
+
+@pytest.mark.parametrize("removal", ["rm PROMPT.md", ": > PROMPT.md"])
+def test_a_prompt_that_is_gone_is_asked_for(tmp_path: Path, removal: str) -> None:
+    night = Night(tmp_path, agent=f"{removal}; echo x >> said.txt; {HONEST}")
+    night.write({"PROMPT.md": "Do the work\n"})
+    done = night.room.raymond("ralph", "PROMPT.md", *FLAGS)
+    assert done.returncode == 3, done.stderr
+    assert "paused: the prompt PROMPT.md is gone or empty: write it, then continue" in done.stdout
+    assert night.text("said.txt") == "x\n", "no agent is sent an empty prompt"
+    night.agent(f"echo x >> said.txt; {HONEST}")
+    night.write({"PROMPT.md": "Do more\n"})
+    done = night.room.raymond("ralph", "resume", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert night.text("said.txt") == "x\n" * 3
+
+
+def test_a_prompt_may_be_a_link(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f'grep -q "Follow me" "$PROMPT" && echo x >> said.txt; {HONEST}')
+    (tmp_path / "p.md").write_text("Follow me\n", "utf-8")
+    (night.path / "PROMPT.md").symlink_to(tmp_path / "p.md")
+    assert night.room.raymond("ralph", "PROMPT.md", *FLAGS).returncode == 0
+    assert night.text("said.txt") == "x\n" * 3
