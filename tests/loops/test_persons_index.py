@@ -39,7 +39,9 @@ def test_what_a_person_has_staged_stays_so_after_a_commit(tmp_path: Path) -> Non
 
 
 def test_what_an_agent_has_staged_goes_with_its_work(tmp_path: Path) -> None:
-    night = staging(tmp_path, "echo evil > README.md; echo x > x.txt; mkdir .github; touch .github/x; git add -A; echo")
+    night = staging(
+        tmp_path, "echo evil > README.md; echo x > x.txt; mkdir .github; touch .github/x; git add -A; echo done"
+    )
     ran = night.loop("--on-dirty", "continue", "--attempts", "1")
     assert ran.code == 1, ran.err
     assert not (night.path / "x.txt").exists()

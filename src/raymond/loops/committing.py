@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from raymond.loops.git_calls import GitError
 from raymond.loops.hooks import hooks_in
-from raymond.loops.ledger import FAILED, Entry, entry_of
+from raymond.loops.ledger import Entry, entry_of
 from raymond.loops.repository import Repository
-from raymond.loops.step import Step
+from raymond.loops.step import Step, told
 
 
 def commit(step: Step, given: dict[str, Any]) -> Entry:
@@ -24,7 +24,8 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
         try:
             made = _made(step, given)
         except GitError as error:
-            return _uncommitted(step, entry, f"{error} ({error.hint})" if error.hint else str(error))
+            step.again(error)
+            return _paused(step, entry, error)
     if _is_planned(repository, repository.head(), given):  # after a commit of a person the index is theirs
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
             repository.refresh(given.get("staged", ""), given.get("base", ""))
@@ -59,10 +60,8 @@ def _made(step: Step, given: dict[str, Any]) -> str:
     return made
 
 
-def _uncommitted(step: Step, entry: Entry, why: str) -> Entry:
-    """The work is checked and in the tree, but no commit has it: a person has to look. Its records go again."""
-    reference = step.repository.reference(f"refs/raymond/{step.id}/base")
-    changed = [one.path for one in step.repository.changes(reference, step.repository.tree())]
-    step.repository.bring_back(reference, [one for one in changed if step.documents.owns(one)])
-    error = f"the work is verified and in the tree, but it could not be committed: {why}"
-    return replace(entry, verdict=FAILED, error=error, action="pause")
+def _paused(step: Step, entry: Entry, error: GitError) -> Entry:
+    """The item in front of a person: it was checked, and git does not commit it."""
+    from raymond.loops.work import Work  # hardly any commit needs it
+
+    return replace(Work(step).paused(f"it could not be committed: {told(error)}"), notes=entry.notes)

@@ -50,11 +50,13 @@ def collected(step: Step) -> Ledger:
     """The ledger with what became of the last iteration."""
     given = json.loads(step.text("gate_result") or "{}")
     if step.visit == 1:
-        return Ledger(was_red=given.get("verdict", "passed") != "passed" if step.settings.gate else False)
-    ledger = read_ledger(step.input)
+        ledger = Ledger(was_red=given.get("verdict", "passed") != "passed" if step.settings.gate else False)
+    else:
+        ledger = read_ledger(step.input)
     for outcome in json.loads(step.text("results") or "[]"):
         _take(step, ledger, outcome)
         ledger.open = {}
+    step.gave_up = turnover.pausing(ledger)
     return ledger
 
 

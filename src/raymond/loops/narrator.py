@@ -104,7 +104,8 @@ class Narrator(Quiet):
 
     def _started(self, event: AgentStarted) -> list[str]:
         if "question" in event.variables:
-            return ["Pausing for review"]
+            cause = event.variables.get("cause", "")
+            return [f"Pausing for review{f': {cause}' if cause else ''}"]
         if "iteration" not in event.variables:
             return []
         self._items[event.agent], self._states[event.agent] = event.variables, event.state

@@ -49,9 +49,12 @@ class PersonsIndex(GitCalls):
         return aside
 
     def _read(self, aside: GitCalls) -> str:
-        """Copy the person's index; its tree, empty when there is none, or git cannot read it."""
+        """Copy the person's index; its tree, empty when there is none, or git cannot read it.
+
+        The copy has the time of the original, by which git knows which files it must look into.
+        """
         try:
-            shutil.copyfile(self._place, aside.index)
+            shutil.copy2(self._place, aside.index)
         except FileNotFoundError:
             return ""
         return aside.said("write-tree", index=True)
@@ -94,6 +97,7 @@ class PersonsIndex(GitCalls):
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         with open(fd, "wb") as to, open(made, "rb") as file:
             shutil.copyfileobj(file, to)
+        shutil.copystat(made, new)  # without its time, git takes a file for unchanged that was written just now
         try:
             os.link(new, lock)
             os.rename(lock, self._place)

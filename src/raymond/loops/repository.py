@@ -234,7 +234,10 @@ class Repository(PersonsIndex):
             index=True,
             given=given,
         )
-        return self.said("write-tree", index=True)
+        return self._written()
+
+    def _written(self) -> str:
+        return self.ask("write-tree", index=True).decode("ascii").strip()
 
     def _behind_links(self, paths: Iterable[bytes]) -> Iterable[bytes]:
         """The paths of which a folder has become a link: git has no such file any more."""
@@ -279,7 +282,7 @@ class Repository(PersonsIndex):
             lines.append(there or b"0 " + b"0" * 40 + b"\t" + os.fsencode(path))
         given = b"".join(line + b"\0" for line in lines)
         self.ask("update-index", "-z", "--index-info", index=True, given=given)
-        return self.said("write-tree", index=True)
+        return self._written()
 
     def diff(self, before: str, after: str, paths: Iterable[str]) -> str:
         """What differs in these paths, as a patch."""

@@ -3,12 +3,15 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from types import TracebackType
 from typing import Any, NoReturn
 
 from raymond.loops import settings
 from raymond.loops.documents import Documents
+from raymond.loops.git_calls import GitError
 from raymond.loops.repository import Repository
 from raymond.loops.settings import Settings
 from raymond.store import project as projects
@@ -16,11 +19,24 @@ from raymond.store.run_folder import RunFolder
 from raymond.system import git
 from raymond.system.files import make_private
 
+TROUBLE = (GitError, OSError)
+"""Git or the machine fails, which says nothing about the work of an agent."""
+_WAITS = (1.0, 5.0)
+"""Seconds until a step is tried again that had trouble."""
+_TRIES = "RAYMOND_LOOP_TRIES"
+
 
 class Step:
-    """The script that runs now."""
+    """The script that runs now.
+
+    If it has trouble, all of it is tried again, as after a kill; then it ends as `gave_up` says.
+    """
+
+    gave_up: Callable[[str], list[str]] | None = None
+    """The tags to end with when trouble does not pass, made of what it was."""
 
     def __init__(self) -> None:
+        sys.excepthook = self._failed
         environment = os.environ
         self._values = _left_out()
         self.id = environment["RAYMOND_WORKFLOW_ID"]
@@ -31,6 +47,23 @@ class Step:
         self.settings: Settings = settings.read(self.variable(settings.VARIABLE))
         self.top = git.top(self.cwd) or self.cwd
         self.documents = Documents(self.cwd, self.settings.docs, self.top)
+
+    def _failed(self, kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+        if isinstance(error, TROUBLE):
+            self.again(error)
+            if self.gave_up:
+                _write(self.gave_up(told(error)))
+                os._exit(0)
+        sys.__excepthook__(kind, error, where)
+
+    def again(self, error: Exception) -> None:
+        """Begin this step anew after some trouble; returns when that was tried often enough."""
+        tries = int(os.environ.get(_TRIES, "0"))
+        if tries < len(_WAITS):
+            print(f"trying again in {_WAITS[tries]:.0f} s: {told(error)}", file=sys.stderr, flush=True)
+            time.sleep(_WAITS[tries])
+            os.environ[_TRIES] = str(tries + 1)
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
     @property
     def input(self) -> str:
@@ -94,9 +127,22 @@ def document(text: str) -> str:
 
 def end(*tags: str) -> NoReturn:
     """End the step with these tags; they count, whatever else was printed."""
+    _write(tags)
+    sys.exit(0)
+
+
+def _write(tags: Iterable[str]) -> None:
     with open(os.environ["RAYMOND_OUT"], "w", encoding="utf-8", errors="surrogatepass") as file:
         file.write("\n".join(tags))
-    sys.exit(0)
+
+
+def told(error: Exception) -> str:
+    """What went wrong, and the way out."""
+    if isinstance(error, OSError):
+        what = (error.strerror or type(error).__name__).lower()
+        return f"{error.filename}: {what}" if error.filename else what
+    hint = getattr(error, "hint", "")
+    return f"{error} ({hint})" if hint else str(error)
 
 
 def _literal(text: str) -> str:

@@ -1,5 +1,6 @@
 """Work: one item of a loop while an agent is at it, and what is written when it ends."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -15,10 +16,10 @@ from raymond.loops.documents import FAILURES, LOGS, PROGRESS, WRITTEN
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
 from raymond.loops.inspection import Inspection, Inspector
-from raymond.loops.ledger import Entry
+from raymond.loops.ledger import FAILED, RED, Entry
 from raymond.loops.repository import SAVED
 from raymond.loops.saved import Saved
-from raymond.loops.step import Step
+from raymond.loops.step import TROUBLE, Step, document, tag
 
 _MOST_PATHS = 50
 _EXCERPT = 4000
@@ -61,6 +62,8 @@ class Work:
         self.hooks = value("hooks")
         """Digest of the hooks of the project at that time."""
         self._first = value("first")
+        if given is None:
+            step.gave_up = lambda why: [tag("result", document(self.paused(why).write()))]
 
     @cached_property
     def keeper(self) -> Keeper:
@@ -232,6 +235,20 @@ class Work:
             base=self.baseline.head if self._digest else "",
         )
         return replace(entry, **more)
+
+    def paused(self, why: str) -> Entry:
+        """How it ended when git or the machine failed: the work stays in the tree, its records go, a person decides."""
+        repository = self.step.repository
+        try:
+            base = repository.reference(f"refs/raymond/{self.step.id}/base")
+            changed = [one.path for one in repository.changes(base, repository.tree())]
+            repository.bring_back(base, [one for one in changed if self.step.documents.owns(one)])
+        except TROUBLE:
+            with contextlib.suppress(OSError):  # the queue is that of the log before this one
+                os.unlink(self.step.documents.path(LOGS, self.log or "-"))
+        # Of the plain loop, every iteration counts for itself: this one must not make the loop fail.
+        verdict = FAILED if self.log else RED
+        return self.entry(verdict, Inspection(), error=f"the work is in the tree, but {why}", action="pause")
 
     def excerpt(self, text: str) -> str:
         """What is wrong, which is its first line, and the end of the output, short enough to be told."""
