@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, LOG, Night
+from looping import HONEST, LOG, QUEUE, Night
 
 CHEATS = {
     # what it is called: what the agent does, the verdict, what the summary says
@@ -172,3 +172,13 @@ def test_what_was_done_inside_of_a_submodule_awaits_a_person(tmp_path: Path, doe
     assert failed["error"] == "changed the submodule lib, which is neither saved nor put back"
     assert night.text("lib/value") == "42\n"
     assert [item["title"] for item in night.state["completedItems"]] == ["Note"], "the next item is not blamed for it"
+
+
+@pytest.mark.slow
+def test_a_file_that_git_does_not_take_needs_a_review(tmp_path: Path) -> None:
+    agent = 'if grep -q "^# Second" $PROMPT; then touch two; else echo x > "git~1"; echo 42 > answer.txt; fi'
+    night = Night(tmp_path, f"{QUEUE}2. [VERIFY: test -e two] Second\n", f"{agent}; echo ITERATION_COMPLETE")
+    ran = night.loop("--attempts", "1")
+    assert ran.code == 1, ran.err
+    assert "left git~1, which git does not take into a commit" in ran.out
+    assert [one["title"] for one in night.state["completedItems"]] == ["Second"], "it was there before this one"

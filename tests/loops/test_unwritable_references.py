@@ -107,3 +107,18 @@ def test_a_git_that_cannot_say_where_hooks_are_does_not_mean_that_there_are_none
     night.room.environment["PATH"] = f"{fake.parent}:{night.room.environment['PATH']}"
     night.loop("--attempts", "1")
     assert "feat: write the answer" not in night.subjects
+
+
+def test_a_branch_that_was_renamed_while_the_loop_paused_is_said_to_be_gone(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent="echo ITERATION_COMPLETE")
+    assert night.loop("--attempts", "1", "--budget", "0.005").code == 4
+    night.git("branch", "-m", "raymond/n", "mine")
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 2
+    assert ran.err.endswith(
+        "error: the branch raymond/n, on which the loop works, is gone\n"
+        "hint: git switch -c raymond/n where its commits are, then try again\n"
+    )
+    night.git("switch", "-qc", "raymond/n")
+    night.agent(HONEST)
+    assert night.loop("--yes", "--budget", "5", verb="resume").code == 0

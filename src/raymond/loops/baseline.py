@@ -73,6 +73,8 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Whether git could not read the index."""
     is_locked: bool = False
     """Whether there was a lock of the index."""
+    refused: list[str] = []
+    """Files that git takes into no tree."""
 
 
 class Keeper(Struct, frozen=True):
@@ -89,6 +91,7 @@ class Keeper(Struct, frozen=True):
         self.private.prepare(head)
         staged = self.staged(head, date)
         work = repository.commit(repository.tree(), [head, staged], "raymond: before the item\n", date)
+        refused = list(repository.refused)
         repository.move(reference, work)
         copies, modes = _copies(repository.top)
         folder = repository.hooks_folder()
@@ -116,6 +119,7 @@ class Keeper(Struct, frozen=True):
             staged=staged,
             is_index_broken=repository.is_broken(),
             is_locked=repository.is_locked,
+            refused=refused,
         )
         return found, self.save(found)
 

@@ -19,13 +19,14 @@ _GUARDED = (
 
 def of_changes(repository: Repository, changes: Iterable[Change]) -> list[str]:
     """What is doubtful about files, each thing once."""
-    found: dict[str, None] = {}
-    for one in changes:
-        found.update(dict.fromkeys(_of_change(repository, one)))
-    return list(found)
+    looked = list(changes)
+    sizes = repository.sizes({one.new for one in looked if one.status != "D" and not one.is_module})
+    found = [doubt for one in looked for doubt in _of_change(one, sizes.get(one.new, 0))]
+    found += _new_secrets(repository, [one for one in looked if sizes.get(one.new, _SCANNED + 1) <= _SCANNED])
+    return list(dict.fromkeys(found))
 
 
-def _of_change(repository: Repository, one: Change) -> Iterator[str]:
+def _of_change(one: Change, size: int) -> Iterator[str]:
     if one.is_module:
         yield f"changed the submodule {one.path}"
         return
@@ -34,13 +35,8 @@ def _of_change(repository: Repository, one: Change) -> Iterator[str]:
         yield f"{verb} {one.path} ({guarded[0]} decides what runs elsewhere)"
     if what := secret(one.path):
         yield f"put {what} into the name of a file"
-    if one.status == "D":
-        return
-    size = repository.size(one.new)
     if one.status == "A" and size > LARGE:
         yield f"added {one.path}, which has {size / (1 << 20):.0f} MB"
-    elif size <= _SCANNED and (what := _new_secret(repository, one)):
-        yield f"put {what} into {one.path}"
 
 
 def of_commits(repository: Repository, commits: list[str]) -> list[str]:
@@ -52,11 +48,14 @@ def of_commits(repository: Repository, commits: list[str]) -> list[str]:
     return found
 
 
-def _new_secret(repository: Repository, change: Change) -> str:
-    """What looks like a secret in the new version of a file and was not in the old one; empty when nothing does."""
-    new = _text(repository.blob(change.new))
-    old = _text(repository.blob(change.old)) if change.old.strip("0") else ""
-    return secret(new, old)
+def _new_secrets(repository: Repository, changes: list[Change]) -> Iterator[str]:
+    """What looks like a secret in the new version of a file and was not in the old one."""
+    suspected = {name for name, content in repository.blobs({one.new for one in changes}) if secret(_text(content))}
+    for one in changes:
+        if one.new in suspected:
+            old = _text(repository.blob(one.old)) if one.old.strip("0") else ""
+            if what := secret(_text(repository.blob(one.new)), old):
+                yield f"put {what} into {one.path}"
 
 
 def _text(content: bytes) -> str:

@@ -127,6 +127,8 @@ class Inspector:
         self._look_at_history(before, found)
         self._look_at_references(before, found)
         found.left = self._repository.tree()
+        refused = [path for path in self._repository.refused if path not in before.refused]
+        _add(found.review, (f"left {path}, which git does not take into a commit" for path in refused[:_NAMED]))
         found.is_checked = is_checked()
         changes = self._seen(before, found)
         # A loop that pauses writes a summary in the middle of an item.

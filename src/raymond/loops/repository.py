@@ -4,7 +4,8 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -22,6 +23,8 @@ _OPEN = {
     "REVERT_HEAD": "a revert",
     "BISECT_LOG": "a bisection",
 }
+_AT_ONCE = 100
+"""Objects that are read with one command: all of them are in memory then."""
 _DEFAULTS = ("main", "master", "trunk")
 _STASHES = ("logs", "refs", "stash")
 SAVED = "refs/raymond/"
@@ -30,6 +33,8 @@ _NAMED = ("refs/heads", "refs/tags", "refs/notes", "refs/stash", "refs/raymond",
 _SHORT = 4_096
 """Bytes of a file with one line."""
 _LINK, _MODULE = "120000", "160000"
+_IGNORED = "Ignoring path "
+"""What git says of a path that no repository may have."""
 
 
 class Change(Struct, frozen=True):
@@ -57,6 +62,9 @@ class Change(Struct, frozen=True):
 
 class Repository(PersonsIndex):
     """A work tree and its git directory; `index` is a file of our own in which trees are made."""
+
+    refused: Sequence[str] = ()
+    """Files that git did not take into the tree that was made last, such as `git~1`."""
 
     # What there is
 
@@ -185,9 +193,29 @@ class Repository(PersonsIndex):
         """The content of an object."""
         return self.ask("cat-file", "blob", name)
 
-    def size(self, name: str) -> int:
-        """How many bytes an object has."""
-        return int(self.said("cat-file", "-s", name) or 0)
+    def sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """How many bytes objects have."""
+        given = "".join(f"{name}\n" for name in names).encode()
+        said = self.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", given=given).decode("ascii", "replace")
+        pairs = [line.split(" ") for line in said.splitlines()]
+        if missing := [name for name, size in pairs if not size.isdecimal()]:
+            raise GitError(f"the repository has no object {missing[0]}", hint="git fsck says what else is missing")
+        return {name: int(size) for name, size in pairs}
+
+    def blobs(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """The names of objects with their content, a hundred at a time."""
+        left = iter(names)
+        while some := list(islice(left, _AT_ONCE)):
+            given = "".join(f"{name}\n" for name in some).encode()
+            said, at = self.ask("cat-file", "--batch", given=given), 0
+            for name in some:
+                end = said.index(b"\n", at)
+                size = said[at:end].rpartition(b" ")[2]
+                if not size.isdigit():
+                    raise GitError(f"the repository has no object {name}", hint="git fsck says what else is missing")
+                at = end + 1 + int(size)
+                yield name, said[end + 1 : at]
+                at += 1
 
     def file(self, tree: str, path: str) -> bytes | None:
         """A file of a tree or a commit; None when it has none of that name."""
@@ -229,11 +257,12 @@ class Repository(PersonsIndex):
             gone = b"".join(path + b"\0" for path in behind)
             self.ask("update-index", "--force-remove", "-z", "--stdin", index=True, given=gone)
         given = b"".join(path + b"\0" for path in paths if path not in behind)
-        self.ask(
-            *("update-index", "--add", "--remove", "--ignore-skip-worktree-entries", "-z", "--stdin"),
-            index=True,
-            given=given,
-        )
+        take = ("update-index", "--add", "--remove", "--ignore-skip-worktree-entries", "-z", "--stdin")
+        done = self.run(*take, index=True, given=given)
+        if done.returncode:
+            raise wrong(take[0], done)
+        lines = os.fsdecode(done.stderr).splitlines()
+        self.refused = [line.removeprefix(_IGNORED) for line in lines if line.startswith(_IGNORED)]
         return self._written()
 
     def _written(self) -> str:

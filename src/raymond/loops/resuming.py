@@ -78,8 +78,12 @@ def check(loop: LoopRun) -> None:
     """Refuse to go on where a person has switched to another branch: what is there is not the loop's."""
     branch = loop.repository.branch() if loop.settings.branch else ""
     if branch != loop.settings.branch:
-        what = f"the loop works on {loop.settings.branch}, and {branch or 'no branch'} is checked out"
-        raise UsageError(what, hint=f"git switch {loop.settings.branch}, then try again")
+        own = loop.settings.branch
+        what = f"the loop works on {own}, and {branch or 'no branch'} is checked out"
+        if not loop.repository.reference(f"refs/heads/{own}"):
+            what = f"the branch {own}, on which the loop works, is gone"
+            raise UsageError(what, hint=f"git switch -c {own} where its commits are, then try again")
+        raise UsageError(what, hint=f"git switch {own}, then try again")
 
 
 def waits(loop: LoopRun) -> bool:
