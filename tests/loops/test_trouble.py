@@ -94,3 +94,10 @@ def test_the_plain_loop_pauses_too(tmp_path: Path) -> None:
     ran = night.loop("--yes", verb="resume", loop="ralph")
     assert ran.code == 0, ran.out + ran.err
     assert night.git("show", "HEAD:answer.txt") == "42"
+
+
+def test_a_summary_that_cannot_be_written_is_printed(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"rm -rf docs/summaries; touch docs/summaries; {HONEST}", docs__summaries="")
+    ran = night.loop()
+    assert ran.out.startswith("# continuous-session n\n")
+    assert "the summary was not written to a file: " in ran.err

@@ -137,11 +137,15 @@ def write(path: str, text: str) -> None:
         os.rename(path, f"{path}.{os.urandom(4).hex()}{_ASIDE}")  # somebody has made a folder of that name
     aside = f"{path}.{os.urandom(4).hex()}{_ASIDE}"
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-    with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, path)
+    try:
+        with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except OSError:
+        os.unlink(aside)
+        raise
 
 
 def check_inside(folder: str) -> None:

@@ -15,6 +15,7 @@ from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, SESSION
+from raymond.loops.step import told
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.views.status import exit_code
@@ -42,13 +43,15 @@ def conclude(loop: LoopRun) -> None:
             _note_pause(loop)
         with _told("what failed items left stays in the tree"):
             loop.kept = _put_away(loop)
-        _write_summary(loop)
+        with _told("the summary was not written to a file"):
+            _write_summary(loop)
         with _told("the records of the loop were not committed"):
             _commit_records(loop)
         # The state file comes last: whoever finds it saying that the loop runs does all of this again.
         path = loop.documents.state(loop.loop)
         snapshot = tuple(summary.remaining(loop))
-        state.write(path, loop.id, loop.settings, loop.ledger, status_of(loop), snapshot, pid=os.getpid())
+        with _told("the state file was not written"):
+            state.write(path, loop.id, loop.settings, loop.ledger, status_of(loop), snapshot, pid=os.getpid())
 
 
 @contextlib.contextmanager
@@ -57,7 +60,7 @@ def _told(what: str) -> Iterator[None]:
     try:
         yield
     except (GitError, OSError) as error:
-        print(f"{what}: {error}", file=sys.stderr)
+        print(f"{what}: {told(error)}", file=sys.stderr)
 
 
 def status_of(loop: LoopRun) -> Status:

@@ -248,7 +248,7 @@ class Work:
                 os.unlink(self.step.documents.path(LOGS, self.log or "-"))
         # Of the plain loop, every iteration counts for itself: this one must not make the loop fail.
         verdict = FAILED if self.log else RED
-        return self.entry(verdict, Inspection(), error=f"the work is in the tree, but {why}", action="pause")
+        return self.entry(verdict, Inspection(), error=f"the work is in the tree, but {why}", action="pause", log="")
 
     def excerpt(self, text: str) -> str:
         """What is wrong, which is its first line, and the end of the output, short enough to be told."""
