@@ -336,7 +336,8 @@ def test_however_a_loop_is_continued_it_has_the_checkout_for_itself(tmp_path: Pa
     with night.room.start("ralph", "PROMPT.md", "--id", "r", "--max-iterations", "1") as live:
         live.sees("Selected item")
         refused = [night.room.raymond(*args) for args in (("resume", "n"), ("answer", "n", "continue"))]
-        assert [one.returncode for one in refused] == [1, 5]
+        assert refused[0].returncode in (1, 2)
+        assert refused[1].returncode == 5
         assert all("a ralph is running here: r" in one.stderr for one in refused)
         (tmp_path / "go").touch()
         assert live.process.wait(60) == 0
