@@ -7,7 +7,7 @@ from raymond.control import inside, reviews
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.trial import Trial
-from raymond.loops import accepting
+from raymond.loops import accepting, starting
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.text import visible
@@ -53,6 +53,7 @@ def _commands(loop: LoopRun, entry: Entry) -> list[str]:
 def accept(loop: LoopRun, name: str | None) -> int:
     """Show an item, ask, and commit it if its check is green with today's HEAD."""
     inside.check_by_hand("accept")
+    starting.check_alone(loop.project)
     entry = accepting.chosen(loop, name)
     print("\n".join(_shown(loop, entry)), flush=True)
     if not picker.can_ask():
@@ -79,5 +80,6 @@ def accept(loop: LoopRun, name: str | None) -> int:
 def reject(loop: LoopRun, name: str | None, reason: str) -> int:
     """Put an item back into the queue."""
     inside.check_by_hand("reject")
+    starting.check_alone(loop.project)
     print(accepting.reject(loop, accepting.chosen(loop, name), reason), file=sys.stderr)
     return 0

@@ -1,24 +1,31 @@
 """Items that a loop has set aside: look at one, and let it count or send it back."""
 
+import contextlib
+import os
 from collections.abc import Callable
 from time import time
 
 from msgspec import Struct
 
 from raymond.control import gate
-from raymond.errors import UsageError
+from raymond.errors import Error, UsageError
 from raymond.language.check import Check
 from raymond.language.policy import Policy
-from raymond.loops import commit_message, documents, failing
+from raymond.loops import application, commit_message, documents, failing
+from raymond.loops.application import Application
 from raymond.loops.documents import LOGS
 from raymond.loops.formats import queue
+from raymond.loops.git_calls import GitError
+from raymond.loops.hooks import hooks_in
 from raymond.loops.ledger import REVIEW, TAMPERED, Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.repository import Repository
-from raymond.verifier.assignment import Found, Told
+from raymond.verifier.assignment import Found, Noted, Printed, Told
 
 _DECIDED = "decided"
 """The file in the folder of the loop with the items that a person has decided about."""
+_PRINTED = 4000
+"""Characters of what a hook printed that are told."""
 
 
 class Outcome(Struct, frozen=True):
@@ -43,8 +50,8 @@ def decided(loop: LoopRun) -> dict[str, str]:
     return {key: how for key, _, how in lines}
 
 
-def _decide(loop: LoopRun, entry: Entry, how: str) -> None:
-    documents.write(loop.file(_DECIDED), documents.read(loop.file(_DECIDED)) + f"{entry.key}\t{how}\n")
+def _decide(loop: LoopRun, key: str, how: str) -> None:
+    documents.write(loop.file(_DECIDED), documents.read(loop.file(_DECIDED)) + f"{key}\t{how}\n")
 
 
 def chosen(loop: LoopRun, name: str | None) -> Entry:
@@ -71,38 +78,92 @@ def difference(loop: LoopRun, entry: Entry) -> str:
 
 def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome:
     """Apply what was saved to today's HEAD, run the check with it, commit it."""
-    repository, head = loop.repository, loop.repository.head()
+    repository = loop.repository
+    if made := _recovered(loop, entry):
+        return Outcome(commit=made)
     if left := [path for path in repository.dirt() if not loop.documents.owns(path)]:
         raise UsageError(f"the tree has changes that are not committed: {left[0]}", hint="commit or stash them first")
     date = f"{int(time())} +0000"
     subject = commit_message.subject(entry.title)
     alone = repository.commit(_work_of(loop, entry), [entry.base], f"{subject}\n\nset aside by {loop.id}\n", date)
-    tree = repository.merged(head, alone)
+    tree = repository.merged(repository.head(), alone)
     if not tree:
         branch = f"raymond/{loop.id}-{entry.number}"
         repository.move(f"refs/heads/{branch}", alone)
         return Outcome(branch=branch)
-    changed = [one.path for one in repository.changes(head, tree)]
-    repository.bring_back(tree, changed)
-    found = _checked(entry, loop, tell)
-    if found and found.verdict != "passed":
-        repository.bring_back(head, changed)
-        return Outcome(red=found.reason)
-    _forget(loop, entry, None)
+    with Application(loop, entry, tree) as applied:
+        found = _checked(entry, loop, tell)
+        if found and found.verdict != "passed":
+            return Outcome(red=found.reason)
+        applied.check_unchanged("its check")
+        made = _committed(loop, entry, applied, date, tell)
+    _conclude(loop, entry.key, made)
+    with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
+        if _has_its_hooks(loop):
+            repository.hook(repository.hooks_folder(), "post-commit")
+    return Outcome(commit=made)
+
+
+def _recovered(loop: LoopRun, entry: Entry) -> str:
+    """Finish or take back what an accept that was killed has left; the commit, if it had made that of this item."""
+    note = application.left(loop)
+    if note is None:
+        return ""
+    if note.commit and loop.repository.descends(loop.repository.head(), note.commit):
+        _conclude(loop, note.key, note.commit)
+        return note.commit if note.key == entry.key else ""
+    application.clear(loop, note)
+    return ""
+
+
+def _committed(loop: LoopRun, entry: Entry, applied: Application, date: str, tell: Callable[[Told], None]) -> str:
+    """Commit what was shown, and that the item has left the queue; nothing else that is on the disk."""
+    repository = loop.repository
+    log = os.path.normpath(os.path.join(loop.documents.inside, LOGS, loop.documents.newest()))
+    text = (repository.file(applied.tree, log) or b"").decode("utf-8", "surrogateescape")
+    edited = _without(text, entry.key, None)
+    tree = applied.tree if edited == text else repository.with_file(applied.tree, log, edited)
     trailers = [f"Raymond-Run: {loop.id}", f"Raymond-Item: {loop.id}/{entry.agent}-accepted"]
     facts = [
         f"Set aside as {entry.verdict}, accepted by a person",
         f"Check: {entry.check or 'none'}",
         f"Log: {entry.log}",
     ]
-    own = [path for path in repository.dirt() if loop.documents.owns(path)]
-    message = commit_message.message(entry.title, facts, (), trailers)
-    made = repository.commit(repository.tree([*changed, *own]), [head], message, date, sign=repository.signs)
-    branch = repository.branch()
-    repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: accepted")
-    repository.refresh()
-    _decide(loop, entry, f"accepted, commit {made[:12]}")
-    return Outcome(commit=made)
+    message = _hooked(loop, tree, commit_message.message(entry.title, facts, (), trailers), tell)
+    applied.check_unchanged("the hooks of the project")
+    made = repository.commit(tree, [applied.head], message, date, sign=repository.signs)
+    applied.publish(made)
+    return made
+
+
+def _has_its_hooks(loop: LoopRun) -> bool:
+    """Whether the hooks are those that the loop began with: others may be the agent's."""
+    return hooks_in(loop.repository.hooks_folder()) == loop.ledger.hooks
+
+
+def _hooked(loop: LoopRun, tree: str, message: str, tell: Callable[[Told], None]) -> str:
+    """The message, once the hooks of the project have seen the commit; refused if one rejects it."""
+    repository, path = loop.repository, loop.file("COMMIT_EDITMSG")
+    if not _has_its_hooks(loop):
+        tell(Noted("the hooks are not those that the loop began with: they are not run"))
+        return message
+    repository.stage(tree)
+    documents.write(path, message)
+    for name, args in (("pre-commit", ()), ("commit-msg", (path,))):
+        code, printed = repository.hook(repository.hooks_folder(), name, *args)
+        if code:
+            tell(Printed(f"{printed[-_PRINTED:]}\n"))
+            what = f"not committed, because the hook {name} rejects it"
+            raise Error(what, hint="the tree is as before; what the hook printed is above")
+    return documents.read(path)
+
+
+def _conclude(loop: LoopRun, key: str, made: str) -> None:
+    """Write down everywhere that an item is committed."""
+    _forget(loop, key, None)
+    loop.repository.refresh()
+    _decide(loop, key, f"accepted, commit {made[:12]}")
+    application.done(loop)
 
 
 def _work_of(loop: LoopRun, entry: Entry) -> str:
@@ -115,28 +176,33 @@ def _work_of(loop: LoopRun, entry: Entry) -> str:
 def _checked(entry: Entry, loop: LoopRun, tell: Callable[[Told], None]) -> Found | None:
     if not entry.check:
         return None
-    policy = Policy(gate=(Check(run=entry.check),), gate_timeout=loop.settings.gate_timeout)
-    return gate.try_policy(policy, tell, with_twin=False)
+    policy = Policy(gate=(Check(run=entry.check),), gate_timeout=entry.timeout or loop.settings.gate_timeout)
+    with contextlib.chdir(loop.documents.cwd):
+        return gate.try_policy(policy, tell, with_twin=False)
 
 
 def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     """Put the item back into the queue; what its agent did stays saved. What was done, in words."""
-    _forget(loop, entry, reason)
-    _decide(loop, entry, "rejected")
+    _forget(loop, entry.key, reason)
+    _decide(loop, entry.key, "rejected")
     return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"
 
 
-def _forget(loop: LoopRun, entry: Entry, again: str | None) -> None:
+def _forget(loop: LoopRun, key: str, again: str | None) -> None:
     """Let the item wait for nobody any more: it is done, or with a reason to be done `again`."""
-    name = loop.documents.newest()
-    path = loop.documents.path(LOGS, name)
+    path = loop.documents.path(LOGS, loop.documents.newest())
     text = documents.read(path)
+    if (edited := _without(text, key, again)) != text:
+        documents.write(path, edited)
+
+
+def _without(text: str, key: str, again: str | None) -> str:
+    """A session log in which the item waits for nobody."""
     for item in queue.read(text).items:
-        if queue.key(item) == entry.key and item.verification.kind == "blocked":
+        if queue.key(item) == key and item.verification.kind == "blocked":
             block = "" if again is None else _unblocked(item.raw, again)
-            text = text[: item.start] + block + text[item.end :]
-            documents.write(path, text)
-            return
+            return text[: item.start] + block + text[item.end :]
+    return text
 
 
 def _unblocked(raw: str, reason: str) -> str:

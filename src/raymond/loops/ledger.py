@@ -32,6 +32,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     title: str
     verdict: str
     check: str = ""
+    timeout: float = 0.0
+    """Seconds that one run of the check may take; 0 for what the settings say."""
     log: str = ""
     """The session log, as people are told its path."""
     began: float = 0.0

@@ -32,6 +32,8 @@ SAVED = "refs/raymond/"
 _NAMED = ("refs/heads", "refs/tags", "refs/notes", "refs/stash", "refs/raymond", "refs/remotes")
 _SHORT = 4_096
 """Bytes of a file with one line."""
+_ARGUMENTS = 256
+"""Paths that one command is given: with the longest there can be, they are below the limit of the system."""
 _LINK, _MODULE = "120000", "160000"
 _IGNORED = "Ignoring path "
 """What git says of a path that no repository may have."""
@@ -313,9 +315,27 @@ class Repository(PersonsIndex):
         self.ask("update-index", "-z", "--index-info", index=True, given=given)
         return self._written()
 
+    def with_file(self, tree: str, path: str, text: str) -> str:
+        """`tree` with another text in a file that it has."""
+        content = text.encode("utf-8", "surrogateescape")
+        blob = self.ask("hash-object", "-w", "--stdin", given=content).strip()
+        self.stage(tree)
+        there = self.ask("ls-tree", "-z", "--full-tree", tree, path).rstrip(b"\0")
+        given = there.split(b" ")[0] + b" blob " + blob + b"\t" + os.fsencode(path) + b"\0"
+        self.ask("update-index", "-z", "--index-info", index=True, given=given)
+        return self.said("write-tree", index=True)
+
+    def stage(self, tree: str) -> None:
+        """Let our own index be this tree, as a hook sees it."""
+        self._unlock()
+        self.ask("read-tree", tree, index=True)
+
     def diff(self, before: str, after: str, paths: Iterable[str]) -> str:
         """What differs in these paths, as a patch."""
-        said = self.ask("diff", "--text", "--no-color", "--no-ext-diff", "--no-textconv", before, after, "--", *paths)
+        wanted, said = list(paths), b""
+        for at in range(0, len(wanted), _ARGUMENTS):
+            options = ("--text", "--no-color", "--no-ext-diff", "--no-textconv")
+            said += self.ask("diff", *options, before, after, "--", *wanted[at : at + _ARGUMENTS])
         return said.decode("utf-8", "replace")
 
     def nested(self) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from raymond import durations
 from raymond.loops import commit_message, documents, doubts, inspection
 from raymond.loops.baseline import FIRST, RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS, WRITTEN
@@ -44,6 +45,7 @@ class Work:
         self.raw = value("item")
         self.details = value("details")
         self.check = value("check")
+        self.timeout = durations.parse(value("check_timeout")) or 0.0
         self.on_fail = value("on_fail") or step.settings.on_fail
         self.attempts = int(value("attempts") or step.settings.attempts)
         self.log = value("log")
@@ -227,6 +229,7 @@ class Work:
             title=self.title if self.log else f"Iteration {self.number}: {self.title}",
             verdict=verdict,
             check=self.check,
+            timeout=self.timeout if self.timeout != self.settings.gate_timeout else 0.0,
             log=self.log_path(),
             began=self.began,
             seconds=round(time() - self.began, 3) if self.began else 0.0,
