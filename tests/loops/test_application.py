@@ -244,6 +244,24 @@ def test_the_check_has_the_time_that_its_item_gives_it(tmp_path: Path) -> None:
     is_as_before(night, head)
 
 
+@pytest.mark.slow
+def test_a_loop_with_items_that_wait_is_removed_only_by_force(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    for args in (("n",), ("--dry-run", "n")):
+        refused = night.room.raymond("clean", *args)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr == (
+            "error: n has set items aside that wait for you: 1 (Write the answer)\n"
+            "hint: raymond review n shows them; "
+            "raymond clean --force n removes the run, but not what git has in refs/raymond/n\n"
+        )
+    swept = night.room.raymond("clean", "--keep", "0s")
+    assert (swept.returncode, swept.stdout) == (0, "")
+    assert "item 1: Write the answer" in night.room.raymond("review", "n").stdout
+    assert night.room.raymond("clean", "--force", "n").stdout == "n\n"
+    assert night.git("show", "refs/raymond/n/1.1:answer.txt") == "42"
+
+
 def test_more_paths_are_compared_than_a_command_can_be_given(tmp_path: Path) -> None:
     count = 9_600
     paths = [f"v/{number:0240}" for number in range(count)]

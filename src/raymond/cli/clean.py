@@ -36,7 +36,8 @@ def command(ids: tuple[str, ...], keep: float | None, every: bool, here: bool, f
     projects = runs.projects_of(every=every and not here)
     chosen: list[RunHandle | Error] = [*clean.named(ids, force=force)]
     if not ids:
-        chosen = [run for project in projects for run in clean.old(project, kept)]
+        old = [run for project in projects for run in clean.old(project, kept)]
+        chosen = [run for run in old if not _waits(run)]
     gone = [_clean(run, home.tree, force=force, dry_run=dry_run) for run in chosen]
     found = dict.fromkeys(path for project in projects for path in clean.unused(project, dry_run=dry_run))
     unused = [_tell(path) for path in found]
@@ -48,11 +49,22 @@ def command(ids: tuple[str, ...], keep: float | None, every: bool, here: bool, f
     return max((0, *gone, *unused))
 
 
+def _waits(run: RunHandle) -> Error | None:
+    """Why a loop stays unless somebody forces it; most runs need nothing of what loops import."""
+    if not run.start.loop:
+        return None
+    from raymond.cli import loop_accepting
+
+    return loop_accepting.kept(run)
+
+
 def _clean(run: RunHandle | Error, here: str, *, force: bool, dry_run: bool) -> int:
     """Remove one run; the exit code that follows from it."""
     if isinstance(run, Error):
         return _tell(run)
     try:
+        if not force and (error := _waits(run)):
+            return _tell(error)
         if force and not dry_run:
             clean.cancel(run)
         if not dry_run:

@@ -4,6 +4,7 @@ import sys
 
 from raymond.cli import choice, picker
 from raymond.control import inside, reviews
+from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.trial import Trial
@@ -24,6 +25,17 @@ def aside(id: str | None) -> LoopRun | None:
         return None
     loop = LoopRun(run.project, run.read())
     return loop if accepting.waiting(loop) else None
+
+
+def kept(run: RunHandle) -> UsageError | None:
+    """Why a loop is not removed: items wait for a person; None when none does."""
+    found = accepting.waiting(LoopRun(run.project, run.read()))
+    if not found:
+        return None
+    items = ", ".join(f"{one.number} ({one.title})" for one in found)
+    force = f"raymond clean --force {run.id} removes the run, but not what git has in refs/raymond/{run.id}"
+    what = f"{run.id} has set items aside that wait for you: {items}"
+    return UsageError(what, hint=f"raymond review {run.id} shows them; {force}")
 
 
 def lines(loop: LoopRun) -> list[str]:
