@@ -351,3 +351,29 @@ def test_a_forged_object_of_git_does_not_become_the_queue(tmp_path: Path) -> Non
     assert not (tmp_path / "pwned").exists()
     assert "Write the answer (TAMPERED): rewrote what git has stored of the queue" in ran.out
     assert [one["title"] for one in night.state["completedItems"]] == ["Second"]
+
+
+PLANTER = """
+import hashlib, os, zlib
+honest, evil = b"42\\n", b"evil\\n"
+name = hashlib.sha1(b"blob %d\\0" % len(honest) + honest).hexdigest()
+os.makedirs(f".git/objects/{name[:2]}", exist_ok=True)
+open(f".git/objects/{name[:2]}/{name[2:]}", "wb").write(zlib.compress(b"blob %d\\0" % len(evil) + evil))
+"""
+
+
+def test_an_object_that_was_planted_in_git_is_not_committed(tmp_path: Path) -> None:
+    (tmp_path / "plant.py").write_text(PLANTER, "utf-8")
+    night = Night(tmp_path, agent=f"python3 ../plant.py; {DONE}")
+    ran = night.loop("--attempts", "1")
+    assert ran.code == 1
+    assert "(review): put something else than answer.txt into .git in its place" in ran.out
+    assert night.subjects == ["start", "chore(loop): records"]
+
+
+def test_an_index_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"ln -s $TEST_ROOM/../thesis .git/index.raymond; {DONE}")
+    (tmp_path / "thesis").write_text("years of work\n", "utf-8")
+    assert night.loop().code == 0
+    assert (tmp_path / "thesis").read_text("utf-8") == "years of work\n"
+    assert night.git("status", "--porcelain") == ""

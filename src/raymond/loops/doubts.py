@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from raymond.loops.repository import Change, Repository
+from raymond.loops.repository import Change, Repository, is_genuine
 
 LARGE = 10 << 20
 """Bytes of a new file that a person has to look at."""
@@ -49,10 +49,20 @@ def of_commits(repository: Repository, commits: list[str]) -> list[str]:
 
 
 def _new_secrets(repository: Repository, changes: list[Change]) -> Iterator[str]:
-    """What looks like a secret in the new version of a file and was not in the old one."""
-    suspected = {name for name, content in repository.blobs({one.new for one in changes}) if secret(_text(content))}
+    """What looks like a secret in the new version of a file and was not in the old one, and what is no version of it.
+
+    Git takes an object that is there for what it is about to write, whatever is in it.
+    """
+    suspected, forged = set[str](), set[str]()
+    for name, content in repository.blobs({one.new for one in changes}):
+        if not is_genuine(name, content):
+            forged.add(name)
+        elif secret(_text(content)):
+            suspected.add(name)
     for one in changes:
-        if one.new in suspected:
+        if one.new in forged:
+            yield f"put something else than {one.path} into .git in its place"
+        elif one.new in suspected:
             old = _text(repository.blob(one.old)) if one.old.strip("0") else ""
             if what := secret(_text(repository.blob(one.new)), old):
                 yield f"put {what} into {one.path}"

@@ -116,6 +116,30 @@ class Inspector:
         `is_checked`: are the files those of the check?
         """
         found = self._earlier()
+        self._look_at_git(before, found)
+        found.left = self._repository.tree()
+        found.is_checked = is_checked()
+        self._look_beyond_git(before, found)
+        changes = self._seen(before, found)
+        # A loop that pauses writes a summary in the middle of an item.
+        own = [one for one in changes if self._own.owns(one.path) and not self._is_our_summary(one)]
+        theirs = [one for one in own if not self._is_ours(one)]
+        if ours := [one.path for one in own if one not in theirs]:
+            found.left = self._repository.mixed(found.left, before.work, ours)
+        if self._is_forged(before) and before.queue[0] not in {one.path for one in own}:
+            _add(found.tampered, [_FORGED])
+        self._look_at_documents(before, theirs, item, found)
+        work = [one for one in changes if not self._own.owns(one.path)]
+        found.changed = [one.path for one in work]
+        _add(found.review, doubts.of_changes(self._repository, [*work, *theirs, *self._committed(before, found)]))
+        _add(found.review, doubts.of_commits(self._repository, found.commits))
+        self._keep(found)
+        self._put_back(before, own, theirs, found)
+        found.tree = self._repository.tree() if own else found.left
+        return found
+
+    def _look_at_git(self, before: Baseline, found: Inspection) -> None:
+        """What decides how git sees the work comes first, and is put back at once."""
         differences = [*self._keeper.regained(before), *self._keeper.differences(before)]
         _add(found.tampered, differences)
         self._keep(found)
@@ -126,34 +150,17 @@ class Inspector:
         _add(found.tampered, self._keeper.differences_elsewhere(before))
         self._look_at_history(before, found)
         self._look_at_references(before, found)
-        found.left = self._repository.tree()
+        self._look_at_hooks(before, found)
+
+    def _look_beyond_git(self, before: Baseline, found: Inspection) -> None:
+        """What was checked and will not be committed: a person has to look."""
         refused = [path for path in self._repository.refused if path not in before.refused]
         _add(found.review, (f"left {path}, which git does not take into a commit" for path in refused[:_NAMED]))
-        found.is_checked = is_checked()
-        changes = self._seen(before, found)
-        # A loop that pauses writes a summary in the middle of an item.
-        own = [one for one in changes if self._own.owns(one.path) and not self._is_our_summary(one)]
-        theirs = [one for one in own if not self._is_ours(one)]
-        if self._is_forged(before) and before.queue[0] not in {one.path for one in own}:
-            _add(found.tampered, [_FORGED])
-        if ours := [one.path for one in own if one not in theirs]:
-            found.left = self._repository.mixed(found.left, before.work, ours)
-        self._look_at_documents(before, theirs, item, found)
-        work = [one for one in changes if not self._own.owns(one.path)]
-        found.changed = [one.path for one in work]
-        _add(found.review, doubts.of_changes(self._repository, [*work, *theirs, *self._committed(before, found)]))
-        _add(found.review, doubts.of_commits(self._repository, found.commits))
-        self._look_at_hooks(before, found)
         nested = [one for one in self._repository.nested() if one not in (before.nested or ())]
-        # What is in it is checked, and not committed.
         kind = found.notes if before.nested is None else found.review
         _add(kind, (f"left a repository of its own in {one}" for one in nested))
         modules = self._keeper.changed_modules(before)
         _add(found.review, (f"changed the submodule {path}, which is neither saved nor put back" for path in modules))
-        self._keep(found)
-        self._put_back(before, own, theirs, found)
-        found.tree = self._repository.tree() if own else found.left
-        return found
 
     def _look_at_index(self, before: Baseline, found: Inspection) -> None:
         """An index that the agent broke is as it was again; a lock that it left is removed if no git can need it."""

@@ -34,6 +34,8 @@ _SHORT = 4_096
 """Bytes of a file with one line."""
 _ARGUMENTS = 256
 """Paths that one command is given: with the longest there can be, they are below the limit of the system."""
+_SHORTER = 40
+"""Letters of the names of objects, unless the repository uses SHA-256."""
 _LINK, _MODULE = "120000", "160000"
 _IGNORED = "Ignoring path "
 """What git says of a path that no repository may have."""
@@ -60,6 +62,12 @@ class Change(Struct, frozen=True):
     def is_file(self) -> bool:
         """Whether it is now a file with content."""
         return self.status != "D" and self.mode not in (_LINK, _MODULE)
+
+
+def is_genuine(name: str, content: bytes) -> bool:
+    """Whether a file with this content has that name in git: one that lies loose in its folder is never compared."""
+    made = (hashlib.sha1 if len(name) == _SHORTER else hashlib.sha256)(b"blob %d\0" % len(content) + content)
+    return made.hexdigest() == name
 
 
 class Repository(PersonsIndex):
