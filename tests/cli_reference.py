@@ -79,6 +79,8 @@ ENVIRONMENT = (
     ("RAYMOND_PORTABLE", "set: do without pidfd, /proc and epoll, as on systems that have none"),
     ("RAYMOND_STEP", "set by Raymond for every process it starts, so that it can find the process again"),
     ("NO_COLOR", "set: no colours on the terminal"),
+    ("VISUAL", "the editor of `continuous-session edit`"),
+    ("EDITOR", "the same, if `VISUAL` is not set"),
     ("TERM", "`dumb`, or not set: lines instead of the live view"),
     ("XDG_CONFIG_HOME", "where your settings are, instead of `~/.config`"),
     ("SUDO_UID", "set by sudo: root also trusts what this user owns, as git does"),
