@@ -85,4 +85,4 @@ def eject(workflow: str, folder: str) -> str:
     top = git.top(os.getcwd())
     is_inside = bool(top) and os.path.realpath(folder).startswith(f"{top}/")
     commit = f"git add {name} && git commit -m 'Workflow of the loop', and " if is_inside else ""
-    return f"copied to {folder}: change it, then {commit}start with --workflow {name}"
+    return f"copied to {folder}: change it, then {commit}start with {pasted.flag('--workflow', folder, 'DIR')}"

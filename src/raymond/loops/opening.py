@@ -60,8 +60,8 @@ def check_folder(found: Documents, verb: str) -> None:
         raise UsageError(f"{found.docs} is a file, not a folder", hint="rename it, or name another folder: --docs DIR")
     if os.path.isdir(os.path.join(found.top, found.docs)):
         what = f"there is no folder {found.docs} here, but there is one at the top of the repository"
-        top = pasted.flag("-C", os.path.relpath(found.top, os.path.realpath(found.cwd)), "DIR")
-        raise UsageError(what, hint=f"raymond {top} continuous-session {verb}")
+        up = os.path.relpath(found.top, os.path.realpath(found.cwd))
+        raise UsageError(what, hint=f"raymond {pasted.flag('-C', up, 'DIR')} continuous-session {verb}")
     hint = f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
     raise UsageError(f"there is no folder {found.docs} here", hint=hint)
 
