@@ -260,7 +260,7 @@ class Room:
             if name.isdigit() and int(name) != os.getpid():
                 with contextlib.suppress(OSError):
                     environ = Path("/proc", name, "environ").read_bytes().split(b"\0")
-                    if self._mark.encode() in environ and _state(int(name)) != "Z":
+                    if self._mark.encode() in environ and state_of(int(name)) != "Z":
                         found[int(name)] = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode()
         return found
 
@@ -275,14 +275,15 @@ class Room:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _state(pid: int) -> str:
+def state_of(pid: int) -> str:
+    """What the kernel says of a process in a letter: R runs, S waits, Z has ended."""
     return Path("/proc", str(pid), "stat").read_text("utf-8").rpartition(")")[2].split()[0]
 
 
 def alive(pid: int) -> bool:
     """The process is there and no zombie."""
     try:
-        return _state(pid) != "Z"
+        return state_of(pid) != "Z"
     except OSError:
         return False
 
@@ -290,7 +291,7 @@ def alive(pid: int) -> bool:
 def zombie(pid: int) -> bool:
     """The process has ended and nobody has taken note."""
     try:
-        return _state(pid) == "Z"
+        return state_of(pid) == "Z"
     except OSError:
         return False
 

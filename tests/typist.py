@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import pytest
 
 from raymond.system import agent_programs, ancestry
-from running import PATIENCE, Room
+from running import PATIENCE, Room, state_of, until
 
 
 class Typist:
@@ -36,6 +36,8 @@ class Typist:
             os.execvpe(argv[0], argv, known)
 
     def type(self, text: str) -> None:
+        # Ctrl-C between a prompt and the wait for a key is heard with the next key only, by Python itself.
+        until(lambda: state_of(self._pid) != "R", "its wait for a key")
         os.write(self._screen, text.encode())
 
     def sees(self, pattern: str) -> str:

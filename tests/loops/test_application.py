@@ -96,7 +96,7 @@ def test_nothing_is_accepted_or_rejected_while_a_loop_is_at_its_next_item(tmp_pa
         until((home(night) / "second").exists, "the second item")
         for args in (("accept", "n", "1"), ("reject", "n", "1", "no CI, please")):
             refused = night.room.raymond(*args)
-            assert (refused.returncode, refused.stdout) == (1, "")
+            assert (refused.returncode, refused.stdout) == (2, "")
             assert refused.stderr.startswith("error: a continuous-session is running here: n\n")
             assert "raymond continuous-session stop ends it" in refused.stderr
         (home(night) / "go").touch()

@@ -226,19 +226,20 @@ def test_killed_while_the_loop_ends(tmp_path: Path, where: str) -> None:
 
 
 @pytest.mark.slow
-def test_records_are_not_committed_while_nobody_has_looked_at_what_an_agent_left(tmp_path: Path) -> None:
+def test_records_that_are_committed_while_git_fails_are_not_taken_for_an_agents(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"touch $TEST_ROOM/../trouble; {HONEST}")
     (tmp_path / "bin").mkdir()
     fails = 'case "$*" in *rev-list*|*for-each-ref*refs/remotes*) [ ! -e "$TEST_ROOM/../trouble" ] || exit 128;; esac'
     program(tmp_path / "bin/git", f'{fails}\nexec {shutil.which("git")} "$@"\n')
     path = night.room.environment["PATH"]
     night.room.environment["PATH"] = f"{tmp_path / 'bin'}:{path}"
-    assert night.loop("--attempts", "1").code == 1
-    assert night.git("log", "-1", "--format=%s", "raymond/n") == "start", "the item is open"
+    assert night.loop("--attempts", "1").code == 3
+    assert night.text("answer.txt") == "42\n", "the work stays in the tree"
+    night.agent(HONEST)
     (tmp_path / "trouble").unlink()
     ran = night.loop("--yes", verb="resume")
     assert "TAMPERED" not in ran.out
-    assert [item["verdict"] for item in night.state["failedItems"]] == ["failed"], ran.out
+    assert [item["title"] for item in night.state["completedItems"]] == ["Write the answer"], ran.out
 
 
 @pytest.mark.slow

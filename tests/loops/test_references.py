@@ -142,9 +142,9 @@ def test_work_that_cannot_be_saved_is_not_put_away(tmp_path: Path) -> None:
     lock = ".git/refs/raymond/n/1.1.lock"
     night = Night(tmp_path, agent=f"mkdir -p .git/refs/raymond/n; touch {lock}; echo true > check.sh; echo done")
     ran = night.loop("--attempts", "1")
-    assert (ran.code, night.state["status"]) == (1, "paused")
-    assert "refs/raymond/n/1.1 cannot be set to" in ran.err
-    assert "remove the stale lock in .git/refs/raymond/n, then resume the loop" in ran.err
+    assert (ran.code, night.state["status"]) == (3, "paused")
+    assert "refs/raymond/n/1.1 cannot be written, because there is a lock: .git/refs/raymond/n/1.1.lock" in ran.err
+    assert "if there is none, remove the file" in ran.err
     assert night.text("check.sh") == "true\n", "it is still there"
     (night.path / lock).unlink()
     assert night.loop("--yes", verb="resume").code == 1

@@ -55,7 +55,7 @@ def start(given: StartFlags, **own: Any) -> int:
     if not given.dry_run:
         place.repository.exclude(place.documents.excluded())
     found = starting.look(runs.here(), place.documents, SESSION)
-    if found and found.is_unconcluded:
+    if found and found.is_unconcluded and not given.dry_run:
         loop_verbs.conclude(found, given.show)
     if found and found.status not in ("complete", "failed") and not given.dry_run:
         code = loop_verbs.take_up(place, found, SESSION, flags.as_resumption(given), yes=own["yes"])
@@ -69,10 +69,8 @@ def start(given: StartFlags, **own: Any) -> int:
         source=own["from_session"] or "",
         checkout=checkout,
     )
-    name, text = starting.lost_log(place, runs.here())
-    if name and not given.dry_run:
-        documents.write(place.documents.path(LOGS, name), text)
-        loop_verbs.tell(f"{place.documents.shown(LOGS, name)} was gone: written anew from its commit")
+    if not given.dry_run:
+        _recover_log(place)
     settings, agenda = starting.prepare(place, settings)
     _warn(agenda, strict=options.strict)
     if given.dry_run and given.show.as_json:
@@ -85,16 +83,9 @@ def start(given: StartFlags, **own: Any) -> int:
     opening.branch_for(place, id, settings)  # refused before anything is committed or put away
     checks = [one.verification.command for one in agenda.selection.ready if one.verification.command]
     loaded = starting.load(own["workflow"] or starting.WORKFLOW, options, checks, SESSION)
-    told, is_dirty = opening.settle(place, id, own["on_dirty"], loop_questions.asker())
+    settings = _settled(place, id, settings, own["on_dirty"])
     if found:
         starting.archive(place.documents, SESSION)
-    settings = replace(settings, is_dirty=is_dirty)
-    if told:
-        loop_verbs.tell(told)
-    before = place.repository.branch()
-    settings = opening.branch_out(place, id, settings)
-    if settings.branch != before:
-        loop_verbs.tell(f"working on the branch {settings.branch}; {before or 'HEAD'} stays as it is")
     handle = starting.begin(loaded, options, settings)
     most = f", at most {settings.most}" if settings.most else ""
     count = words.many(len(agenda.selection.ready), "item")
@@ -103,6 +94,25 @@ def start(given: StartFlags, **own: Any) -> int:
     choice.warn_of_reach(handle)
     choice.warn_of_company(handle)
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+
+
+def _recover_log(place: Place) -> None:
+    name, text = starting.lost_log(place, runs.here())
+    if name:
+        documents.write(place.documents.path(LOGS, name), text)
+        loop_verbs.tell(f"{place.documents.shown(LOGS, name)} was gone: written anew from its commit")
+
+
+def _settled(place: Place, id: str, settings: Settings, on_dirty: str) -> Settings:
+    """The settings with the branch that is checked out now, and whether the tree has changes that stay there."""
+    told, is_dirty = opening.settle(place, id, on_dirty, loop_questions.asker())
+    if told:
+        loop_verbs.tell(told)
+    before = place.repository.branch()
+    settings = opening.branch_out(place, id, replace(settings, is_dirty=is_dirty))
+    if settings.branch != before:
+        loop_verbs.tell(f"working on the branch {settings.branch}; {before or 'HEAD'} stays as it is")
+    return settings
 
 
 def _source(place: Place, agenda: Agenda) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from raymond.loops.repository import Change, Repository, is_genuine
+from raymond.loops.objects import is_genuine
+from raymond.loops.repository import Change, Repository
 
 LARGE = 10 << 20
 """Bytes of a new file that a person has to look at."""

@@ -4,13 +4,13 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from raymond.loops import documents
 from raymond.loops.git_calls import PATIENCE, SIGNING, GitError, wrong
+from raymond.loops.objects import Objects
 from raymond.loops.persons_index import PersonsIndex
 from raymond.system import files, git
 from raymond.system.files import make_private
@@ -23,8 +23,6 @@ _OPEN = {
     "REVERT_HEAD": "a revert",
     "BISECT_LOG": "a bisection",
 }
-_AT_ONCE = 100
-"""Objects that are read with one command: all of them are in memory then."""
 _DEFAULTS = ("main", "master", "trunk")
 _STASHES = ("logs", "refs", "stash")
 SAVED = "refs/raymond/"
@@ -34,8 +32,6 @@ _SHORT = 4_096
 """Bytes of a file with one line."""
 _ARGUMENTS = 256
 """Paths that one command is given: with the longest there can be, they are below the limit of the system."""
-_SHORTER = 40
-"""Letters of the names of objects, unless the repository uses SHA-256."""
 _LINK, _MODULE = "120000", "160000"
 _IGNORED = "Ignoring path "
 """What git says of a path that no repository may have."""
@@ -64,13 +60,7 @@ class Change(Struct, frozen=True):
         return self.status != "D" and self.mode not in (_LINK, _MODULE)
 
 
-def is_genuine(name: str, content: bytes) -> bool:
-    """Whether a file with this content has that name in git: one that lies loose in its folder is never compared."""
-    made = (hashlib.sha1 if len(name) == _SHORTER else hashlib.sha256)(b"blob %d\0" % len(content) + content)
-    return made.hexdigest() == name
-
-
-class Repository(PersonsIndex):
+class Repository(PersonsIndex, Objects):
     """A work tree and its git directory; `index` is a file of our own in which trees are made."""
 
     refused: Sequence[str] = ()
@@ -198,44 +188,6 @@ class Repository(PersonsIndex):
         said = self.said("log", "-1", "--format=%H%n%B", f"--grep=^{trailer}: ", "HEAD")
         commit, _, message = said.partition("\n")
         return commit, message
-
-    def blob(self, name: str) -> bytes:
-        """The content of an object."""
-        return self.ask("cat-file", "blob", name)
-
-    def sizes(self, names: Iterable[str]) -> dict[str, int]:
-        """How many bytes objects have."""
-        given = "".join(f"{name}\n" for name in names).encode()
-        said = self.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", given=given).decode("ascii", "replace")
-        pairs = [line.split(" ") for line in said.splitlines()]
-        if missing := [name for name, size in pairs if not size.isdecimal()]:
-            raise GitError(f"the repository has no object {missing[0]}", hint="git fsck says what else is missing")
-        return {name: int(size) for name, size in pairs}
-
-    def blobs(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """The names of objects with their content, a hundred at a time."""
-        left = iter(names)
-        while some := list(islice(left, _AT_ONCE)):
-            given = "".join(f"{name}\n" for name in some).encode()
-            said, at = self.ask("cat-file", "--batch", given=given), 0
-            for name in some:
-                end = said.index(b"\n", at)
-                size = said[at:end].rpartition(b" ")[2]
-                if not size.isdigit():
-                    raise GitError(f"the repository has no object {name}", hint="git fsck says what else is missing")
-                at = end + 1 + int(size)
-                yield name, said[end + 1 : at]
-                at += 1
-
-    def file(self, tree: str, path: str) -> bytes | None:
-        """A file of a tree or a commit; None when it has none of that name."""
-        done = self.run("cat-file", "blob", f"{tree}:{path}")
-        return done.stdout if done.returncode == 0 else None
-
-    def listed(self, tree: str, folder: str) -> list[str]:
-        """The files of a tree that are right in a folder."""
-        said = self.ask("ls-tree", "-z", "--name-only", "--full-tree", tree, f"{folder.rstrip('/')}/")
-        return [os.fsdecode(one) for one in said.split(b"\0") if one]
 
     def modules(self) -> list[str]:
         """The submodules that HEAD has."""
