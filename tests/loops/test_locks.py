@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, Night
+from looping import Night
 
 pytestmark = pytest.mark.slow
 INDEX, BRANCH = ".git/index.lock", ".git/refs/heads/raymond/n.lock"
@@ -34,8 +34,8 @@ def test_a_locked_branch_that_cannot_be_set_back_is_named_and_nothing_is_lost(tm
     assert night.git("show", "refs/raymond/n/1.1:x.txt") == "x"
     assert "raymond continuous-session resume" in ran.out
     (night.path / BRANCH).unlink()
-    night.agent(HONEST)
     ran = night.loop("--yes", verb="resume")
-    assert ran.code == 0, ran.err
-    assert night.subjects == ["start", "own", "feat: write the answer", "chore(loop): records"]
+    assert ran.code == 1, ran.err
+    assert night.subjects == ["start", "chore(loop): records"]
+    assert night.git("show", "refs/raymond/n/1.1:x.txt") == "x"
     assert night.git("status", "--porcelain") == ""

@@ -138,7 +138,7 @@ def test_what_cannot_be_put_back_is_said_with_the_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_work_that_cannot_be_saved_is_not_put_away(tmp_path: Path) -> None:
+def test_work_that_cannot_be_saved_is_neither_put_away_nor_what_the_next_attempt_begins_with(tmp_path: Path) -> None:
     lock = ".git/refs/raymond/n/1.1.lock"
     night = Night(tmp_path, agent=f"mkdir -p .git/refs/raymond/n; touch {lock}; echo true > check.sh; echo done")
     ran = night.loop("--attempts", "1")
@@ -146,6 +146,7 @@ def test_work_that_cannot_be_saved_is_not_put_away(tmp_path: Path) -> None:
     assert "refs/raymond/n/1.1 cannot be written, because there is a lock: .git/refs/raymond/n/1.1.lock" in ran.err
     assert "if there is none, remove the file" in ran.err
     assert night.text("check.sh") == "true\n", "it is still there"
+    assert night.loop("--yes", verb="resume").code == 3, "the lock is still there"
     (night.path / lock).unlink()
     assert night.loop("--yes", verb="resume").code == 1
     assert night.git("show", "refs/raymond/n/1.1:check.sh") == "true"

@@ -45,7 +45,8 @@ def test_the_work_of_an_item_stays_in_the_tree_when_it_cannot_be_kept(tmp_path: 
     assert night.text("precious.txt") == "precious\n"
     stale.unlink()
     assert night.loop("--yes", verb="resume").code == 1
-    assert night.text("precious.txt") == "precious\n", "the second attempt began with it"
+    assert night.git("show", "refs/raymond/n/1.1:precious.txt") == "precious"
+    assert night.git("status", "--porcelain") == ""
 
 
 def test_a_lock_of_the_branch_is_the_reason_why_nothing_is_committed(tmp_path: Path) -> None:

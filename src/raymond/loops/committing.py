@@ -13,6 +13,10 @@ from raymond.loops.repository import Repository
 from raymond.loops.step import Step, told
 
 
+class Moved(GitError):
+    """What was planned does not fit any more: it has to be made again."""
+
+
 def commit(step: Step, given: dict[str, Any]) -> Entry:
     """Make the commit that was planned, unless it is there; the entry with it."""
     entry = entry_of(given["entry"])
@@ -23,8 +27,7 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
     if not made:
         try:
             made = _made(step, given)
-        except GitError as error:
-            step.again(error)
+        except Moved as error:
             return _paused(step, entry, error)
     if _is_planned(repository, repository.head(), given):  # after a commit of a person the index is theirs
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
@@ -53,14 +56,14 @@ def _is_planned(repository: Repository, commit: str, given: dict[str, Any]) -> b
 def _made(step: Step, given: dict[str, Any]) -> str:
     repository = step.repository
     if repository.branch() != given["branch"] or repository.head() != given["head"]:
-        raise GitError("somebody has moved HEAD or switched branches meanwhile")
-    parents = [given["parent"]]
-    made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=given["signs"])
+        raise Moved("somebody has moved HEAD or switched branches meanwhile")
+    parents, signs = [given["parent"]], given["signs"] and repository.signs  # a person may have switched that off
+    made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=signs)
     repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit")
     return made
 
 
-def _paused(step: Step, entry: Entry, error: GitError) -> Entry:
+def _paused(step: Step, entry: Entry, error: Moved) -> Entry:
     """The item in front of a person: it was checked, and git does not commit it."""
     from raymond.loops.work import Work  # hardly any commit needs it
 

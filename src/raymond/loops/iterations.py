@@ -56,7 +56,6 @@ def collected(step: Step) -> Ledger:
     for outcome in json.loads(step.text("results") or "[]"):
         _take(step, ledger, outcome)
         ledger.open = {}
-    step.gave_up = turnover.pausing(ledger)
     return ledger
 
 

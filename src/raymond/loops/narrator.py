@@ -9,12 +9,14 @@ from raymond.faces.lines import Lines
 from raymond.loops.formats import log_line
 from raymond.loops.formats.foreign_text import cut
 from raymond.loops.ledger import DONE, IDLE
+from raymond.loops.step import FAILS
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
     AgentMoved,
     AgentPaused,
     AgentStarted,
+    AskStarted,
     Decision,
     EvaluatorEnded,
     Event,
@@ -80,6 +82,8 @@ class Narrator(Quiet):
             return [f"The judge of the goal gave no verdict: {event.reason}"]
         if isinstance(event, AgentFailed) and event.kind == "evaluator":
             return [f"The judge of the goal failed: {event.error}"]
+        if isinstance(event, AskStarted) and event.question.startswith(FAILS):
+            return [f"Waiting for a person: {event.question.splitlines()[0]}"]
         if agent not in self._items and not self._knows(run, agent):
             return []
         item, state = self._items[agent], self._states.get(agent, "")
@@ -104,8 +108,7 @@ class Narrator(Quiet):
 
     def _started(self, event: AgentStarted) -> list[str]:
         if "question" in event.variables:
-            cause = event.variables.get("cause", "")
-            return [f"Pausing for review{f': {cause}' if cause else ''}"]
+            return ["Pausing for review"]
         if "iteration" not in event.variables:
             return []
         self._items[event.agent], self._states[event.agent] = event.variables, event.state

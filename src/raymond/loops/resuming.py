@@ -16,7 +16,7 @@ from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Ask
 from raymond.loops.repository import SAVED, Repository
 from raymond.loops.saved import Saved
-from raymond.machine.agent import ASKING, RUNNING
+from raymond.machine.agent import ASKING, RUNNING, Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.verifier.private_git import PrivateGit
@@ -87,14 +87,19 @@ def check(loop: LoopRun) -> None:
 
 
 def waits(loop: LoopRun) -> bool:
-    """Whether a person was asked after a failure and has not answered."""
-    return any(one.status == ASKING and one.state == "PAUSE.py" for one in loop.run.agents.values())
+    """Whether a person was asked whether to go on and has not answered."""
+    return any(map(_asks, loop.run.agents.values()))
+
+
+def _asks(agent: Agent) -> bool:
+    """Whether an agent asks what the loop itself asks; no prompt of ours does."""
+    return agent.status == ASKING and agent.state.endswith(".py")
 
 
 def answer(loop: LoopRun) -> None:
     """Whoever resumes a loop that paused after a failure has decided that it goes on."""
     for agent in loop.run.agents.values():
-        if agent.status == ASKING and agent.state == "PAUSE.py":
+        if _asks(agent):
             steer.answer(loop.project, loop.id, agent.id, "continue")
 
 

@@ -1,10 +1,11 @@
 """A step of a loop: what its script finds in the environment, and the tags it ends with."""
 
+import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ from raymond.loops.repository import Repository
 from raymond.loops.settings import Settings
 from raymond.store import project as projects
 from raymond.store.run_folder import RunFolder
-from raymond.system import git
+from raymond.system import files, git
 from raymond.system.files import make_private
 
 TROUBLE = (GitError, OSError)
@@ -24,16 +25,20 @@ TROUBLE = (GitError, OSError)
 _WAITS = (1.0, 5.0)
 """Seconds until a step is tried again that had trouble."""
 _TRIES = "RAYMOND_LOOP_TRIES"
+_TOLD = ("results", "gate_result", "gate", "error")
+"""What else a step is told about what was before it."""
+FAILS = "Git or the machine fails"
 
 
 class Step:
     """The script that runs now.
 
-    If it has trouble, all of it is tried again, as after a kill; then it ends as `gave_up` says.
+    If it has trouble, all of it is tried again, as after a kill; then a person is asked, and it is tried once more.
+    Nothing else may follow: what an agent left has to be looked at before another one begins.
     """
 
-    gave_up: Callable[[str], list[str]] | None = None
-    """The tags to end with when trouble does not pass, made of what it was."""
+    _given: str | None = None
+    """What it was given before a person was asked."""
 
     def __init__(self) -> None:
         sys.excepthook = self._failed
@@ -42,19 +47,39 @@ class Step:
         self.id = environment["RAYMOND_WORKFLOW_ID"]
         self.agent = environment["RAYMOND_AGENT_ID"]
         self.key = environment["RAYMOND_STEP_KEY"]
-        self.visit = int(environment.get("RAYMOND_VISIT", "1"))
+        self.visit = self._visit = int(environment.get("RAYMOND_VISIT", "1"))
         self.cwd = os.getcwd()
+        self._recall()
         self.settings: Settings = settings.read(self.variable(settings.VARIABLE))
         self.top = git.top(self.cwd) or self.cwd
         self.documents = Documents(self.cwd, self.settings.docs, self.top)
 
+    def _recall(self) -> None:
+        """Take what this step was given when it had trouble: a person has answered since, and that is its input now."""
+        try:
+            kept = json.loads(files.contents(self._trouble(self._visit)))
+        except OSError:
+            return
+        self._given, self.key, self.visit = kept["input"], kept["key"], kept["visit"]
+        self._values |= kept["values"]
+
+    def _trouble(self, visit: int) -> str:
+        return self.file(f"trouble-{self.agent}-{os.environ['RAYMOND_STATE']}-{visit}")
+
     def _failed(self, kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
         if isinstance(error, TROUBLE):
             self.again(error)
-            if self.gave_up:
-                _write(self.gave_up(told(error)))
+            with contextlib.suppress(OSError):
+                self._ask(told(error))
                 os._exit(0)
         sys.__excepthook__(kind, error, where)
+
+    def _ask(self, why: str) -> None:
+        values = {name: self.text(name) for name in _TOLD}
+        kept = {"input": self.input, "key": self.key, "visit": self.visit, "values": values}
+        files.replace(self._trouble(self._visit + 1), json.dumps(kept).encode(), durable=True)
+        question = f"{FAILS}: {why}\nNothing is decided yet. Repair it, then answer `continue`.".replace("</", "< /")
+        _write([tag("ask", question, {"next": os.environ["RAYMOND_STATE"]})])
 
     def again(self, error: Exception) -> None:
         """Begin this step anew after some trouble; returns when that was tried often enough."""
@@ -68,6 +93,8 @@ class Step:
     @property
     def input(self) -> str:
         """What this visit was given."""
+        if self._given is not None:
+            return self._given
         with open(os.environ["RAYMOND_INPUT_FILE"], encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
 

@@ -12,6 +12,7 @@ from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH
+from raymond.loops.step import FAILS
 from raymond.system import git
 from raymond.views.status import waits_for_review
 
@@ -41,7 +42,8 @@ def how(loop: LoopRun) -> str:
         return "cancelled"
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
-    return f"paused: {ledger.why or words.reason(loop.run) or 'it waits for a person'}"
+    asked = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
+    return f"paused: {ledger.why or asked.partition(chr(10))[0] or words.reason(loop.run) or 'it waits for a person'}"
 
 
 def text(loop: LoopRun) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from datetime import UTC, datetime
 from time import time
 
@@ -18,7 +17,7 @@ from raymond.loops.formats.queue import Queue
 from raymond.loops.ledger import FAILED, Entry, Ledger, entry_of
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.selection import PROPOSED, Selection, select
-from raymond.loops.step import TROUBLE, Step, tag, told
+from raymond.loops.step import Step, tag
 from raymond.loops.wishes import EDITED, LEARNED, STOP, apply_edit, apply_learned
 
 PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
@@ -66,7 +65,6 @@ def collected(step: Step) -> Ledger:
         else:
             ledger.entries.append(_broken(step, ledger, outcome["error"]))
         ledger.open = {}
-    step.gave_up = pausing(ledger)
     apply_edit(step.documents, step.file(EDITED), {one.key for one in ledger.done})
     apply_learned(step.documents, step.file(LEARNED))
     return ledger
@@ -87,18 +85,8 @@ def _broken(step: Step, ledger: Ledger, error: str) -> Entry:
     from raymond.loops.work import Work
 
     work = Work(step, ledger.open)
-    try:
-        found = work.inspect()
-        return failing.end(work, found, verdict=found.verdict or FAILED, error=error, action="skip")
-    except TROUBLE as trouble:
-        step.again(trouble)
-        return work.paused(f"{error}; {told(trouble)}")
-
-
-def pausing(ledger: Ledger) -> Callable[[str], list[str]]:
-    """The tags with which a person is asked, when git or the machine has failed, whether to go on from here."""
-    kept = wait(ledger)
-    return lambda why: [tag("fork", "PAUSE.py", {"question": question(why), "cause": why}), kept]
+    found = work.inspect()
+    return failing.end(work, found, verdict=found.verdict or FAILED, error=error, action="skip")
 
 
 def closing(step: Step, ledger: Ledger) -> list[str]:

@@ -20,7 +20,7 @@ from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import FAILED, RED, Entry
 from raymond.loops.repository import SAVED
 from raymond.loops.saved import Saved
-from raymond.loops.step import TROUBLE, Step, document, tag
+from raymond.loops.step import TROUBLE, Step
 
 _MOST_PATHS = 50
 _EXCERPT = 4000
@@ -64,8 +64,6 @@ class Work:
         self.hooks = value("hooks")
         """Digest of the hooks of the project at that time."""
         self._first = value("first")
-        if given is None:
-            step.gave_up = lambda why: [tag("result", document(self.paused(why).write()))]
 
     @cached_property
     def keeper(self) -> Keeper:
