@@ -262,6 +262,7 @@ def test_a_loop_with_items_that_wait_is_removed_only_by_force(tmp_path: Path) ->
     assert night.git("show", "refs/raymond/n/1.1:answer.txt") == "42"
 
 
+@pytest.mark.slow
 def test_more_paths_are_compared_than_a_command_can_be_given(tmp_path: Path) -> None:
     count = 9_600
     paths = [f"v/{number:0240}" for number in range(count)]

@@ -39,6 +39,7 @@ def milestones(out: str) -> list[str]:
     return [line for line in out.splitlines() if line.startswith(("=== ", "Loop completed"))]
 
 
+@pytest.mark.slow
 def test_each_iteration_and_the_end_are_told_in_the_lines_of_the_script(tmp_path: Path) -> None:
     night = Night(tmp_path, agent="echo 42 > answer.txt; echo 'I wrote it.'")
     night.write({"PROMPT.md": "Write the answer.\n"})

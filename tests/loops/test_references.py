@@ -6,6 +6,7 @@ import pytest
 
 from looping import Night
 
+pytestmark = pytest.mark.slow
 DONE = "echo 42 > answer.txt; echo ITERATION_COMPLETE"
 EVIL = "git commit-tree -p main -m evil main^{tree}"
 TAMPERED = {
@@ -61,9 +62,7 @@ def full(path: Path, script: str) -> Night:
     return night
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "a worktree" else [pytest.mark.slow]) for name in TAMPERED]
-)
+@pytest.mark.parametrize("name", TAMPERED)
 def test_it_is_tampered_with_and_put_back(tmp_path: Path, name: str) -> None:
     script, told = TAMPERED[name]
     night = full(tmp_path, script)
@@ -82,7 +81,6 @@ def test_it_is_tampered_with_and_put_back(tmp_path: Path, name: str) -> None:
     assert "from being put back" not in ran.out
 
 
-@pytest.mark.slow
 def test_a_worktree_of_an_agent_lets_no_later_one_move_main(tmp_path: Path) -> None:
     queue = "1. [VERIFY: false] Prepare\n2. [VERIFY: sh check.sh] Write the answer\n"
     night = Night(tmp_path, queue)
@@ -98,7 +96,6 @@ def test_a_worktree_of_an_agent_lets_no_later_one_move_main(tmp_path: Path) -> N
     assert ran.out.count("added the worktree") == 2, "as a failure and as a note, of the item that did it"
 
 
-@pytest.mark.slow
 def test_what_an_item_left_is_not_removed_by_the_next(tmp_path: Path) -> None:
     queue = "1. [VERIFY: sh check.sh] Prepare\n2. [VERIFY: test -e second.txt] Go on\n"
     night = Night(tmp_path, queue)
@@ -112,7 +109,6 @@ def test_what_an_item_left_is_not_removed_by_the_next(tmp_path: Path) -> None:
     assert night.git("show", "refs/raymond/n/1.1:check.sh") == "true"
 
 
-@pytest.mark.slow
 def test_what_a_first_attempt_left_is_not_removed_by_the_second(tmp_path: Path) -> None:
     agent = "if [ -e tried ]; then git update-ref -d refs/raymond/n/1.1; fi; touch tried; echo done"
     night = Night(tmp_path, "1. [VERIFY: test -e never] Try\n", agent)
@@ -121,7 +117,6 @@ def test_what_a_first_attempt_left_is_not_removed_by_the_second(tmp_path: Path) 
     assert night.git("cat-file", "-t", "refs/raymond/n/1.1") == "commit"
 
 
-@pytest.mark.slow
 def test_what_cannot_be_put_back_is_said_with_the_way(tmp_path: Path) -> None:
     night = Night(tmp_path)
     night.agent(f"""
@@ -137,7 +132,6 @@ def test_what_cannot_be_put_back_is_said_with_the_way(tmp_path: Path) -> None:
     assert "then: git update-ref -d 'refs/raymond/n/a;b'" in summary
 
 
-@pytest.mark.slow
 def test_work_that_cannot_be_saved_is_neither_put_away_nor_what_the_next_attempt_begins_with(tmp_path: Path) -> None:
     lock = ".git/refs/raymond/n/1.1.lock"
     night = Night(tmp_path, agent=f"mkdir -p .git/refs/raymond/n; touch {lock}; echo true > check.sh; echo done")
@@ -166,7 +160,6 @@ HONEST = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", HONEST)
 def test_it_counts(tmp_path: Path, name: str) -> None:
     night = full(tmp_path, HONEST[name])
@@ -187,9 +180,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    "key", [pytest.param(key, marks=[] if key == "user.name" else [pytest.mark.slow]) for key in SETTINGS]
-)
+@pytest.mark.parametrize("key", SETTINGS)
 def test_a_setting_about_commits_and_pushes_is_put_back(tmp_path: Path, key: str) -> None:
     night = full(tmp_path, SETTINGS[key])
     config = night.text(".git/config")
@@ -204,7 +195,6 @@ INCLUDED = "printf '[core]\\nhooksPath = tools\\n' >> .gitconfig"
 GLOBAL = "git config --global core.hooksPath $TEST_ROOM/tools"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("setting", [INCLUDED, GLOBAL])
 def test_other_hooks_by_a_file_outside_of_git(tmp_path: Path, setting: str) -> None:
     """The agent's own hook is not run in Raymond's name, that of the project is: also for the item after it."""
@@ -255,7 +245,6 @@ echo ITERATION_COMPLETE
 """Rewrites the history, and lets the commit graph say that it did not."""
 
 
-@pytest.mark.slow
 def test_a_commit_graph_tells_no_history(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=FORGED)
     ran = night.loop("--attempts", "1")

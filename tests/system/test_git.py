@@ -563,7 +563,9 @@ def test_git_gets_a_clean_environment_and_no_input(repo: Path, tmp_path: Path, m
     with open_as_input(repo / ".git" / "HEAD"):
         git.is_tracked(str(repo), "file")
     arguments, *environment = (tmp_path / "seen").read_text().splitlines()
-    assert arguments.startswith("--no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null -c core.commitGraph=false -C ")
+    assert arguments.startswith(
+        "--no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null -c core.commitGraph=false -C "
+    )
     assert environment == [
         "GIT_ALLOW_PROTOCOL=none",
         "GIT_CONFIG_NOSYSTEM=1",
