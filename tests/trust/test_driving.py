@@ -99,7 +99,8 @@ def folder_removed(path: Path) -> None:
 
 
 def folder_moved(path: Path) -> None:
-    shutil.copytree(path.parent, path.parent.with_name("copy"))
+    # Whoever drives the run writes files aside meanwhile, which are gone by the time they are copied.
+    shutil.copytree(path.parent, path.parent.with_name("copy"), ignore=shutil.ignore_patterns("*.tmp"))
     path.parent.rename(path.parent.with_name("away"))
 
 

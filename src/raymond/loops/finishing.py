@@ -15,7 +15,7 @@ from raymond.loops.hooks import hooks_in
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import NO_CHANGE, OWN_CHECK, PASSED, UNCHECKED, Entry
 from raymond.loops.work import Work
-from raymond.verifier import sealing
+from raymond.verifier import private_git
 
 _PRINTED = 4000
 """Characters of what a hook printed that an agent is told."""
@@ -34,7 +34,7 @@ def is_verified(work: Work, gate: dict[str, Any]) -> bool:
     """Whether the files are those that the check was green with."""
     if not work.check or not gate.get("tree"):
         return True  # nothing was checked, or there was nothing to compare
-    private = sealing.git_at(work.step.folder.seals, work.step.top)
+    private = private_git.git_at(work.step.folder.seals, work.step.top)
     return bool(private.tree() == gate["tree"])
 
 

@@ -7,7 +7,6 @@ run, because without them a file would not be committed as the project wants it.
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Mapping
 
 from raymond.errors import Error
@@ -96,6 +95,8 @@ class GitCalls:
         hooks = ("-c", f"core.hooksPath={folder}")  # the settings may name another one by now
         argv = ["git", *_QUIET, *hooks, "-C", self.top, "hook", "run", "--ignore-missing", name, "--", *args]
         environment = {**self._environment(index=True), "GIT_EDITOR": ":"}
+        import tempfile  # most projects have no hooks
+
         with tempfile.TemporaryFile() as printed:
             done = subprocess.Popen(
                 argv,

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterable
 
 from raymond.loops.git_calls import GitCalls
@@ -54,7 +53,7 @@ class PersonsIndex(GitCalls):
         The copy has the time of the original, by which git knows which files it must look into.
         """
         try:
-            shutil.copy2(self._place, aside.index)
+            _copy(self._place, aside.index, os.O_TRUNC)
         except FileNotFoundError:
             return ""
         return aside.said("write-tree", index=True)
@@ -94,10 +93,7 @@ class PersonsIndex(GitCalls):
                 os.unlink(lock)  # we were killed between the two calls below
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        with open(fd, "wb") as to, open(made, "rb") as file:
-            shutil.copyfileobj(file, to)
-        shutil.copystat(made, new)  # without its time, git takes a file for unchanged that was written just now
+        _copy(made, new, os.O_EXCL)
         try:
             os.link(new, lock)
             os.rename(lock, self._place)
@@ -105,6 +101,16 @@ class PersonsIndex(GitCalls):
             pass  # somebody is at it: their git will look at the files again
         finally:
             os.unlink(new)
+
+
+def _copy(source: str, target: str, how: int) -> None:
+    """Copy an index with its time: without that, git takes a file for unchanged that was written just now."""
+    with open(source, "rb") as file:
+        there = os.fstat(file.fileno())
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | how | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        with open(fd, "wb") as to:
+            to.write(file.read())
+    os.utime(target, ns=(there.st_atime_ns, there.st_mtime_ns))
 
 
 def _merged(aside: GitCalls, staged: str, base: str, head: str) -> str:

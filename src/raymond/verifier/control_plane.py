@@ -120,8 +120,8 @@ def _is_free(control: Control, what: str) -> bool:
 
 def _is_known(old: Control, new: Control, what: str) -> bool:
     """Whether a seal says how it was: one of an earlier version did not look at everything."""
-    if what == f".git/{_SHALLOW}":
-        return old.version >= _CUT_OFF
+    if what == f".git/{_SHALLOW}":  # one that was there may go, or move: a fetch of more history is honest
+        return old.version >= _CUT_OFF and what not in old.parts
     if old.version >= _ALL_SETTINGS or not what.startswith(_SETTING):
         return True
     key = what.removeprefix(_SETTING)

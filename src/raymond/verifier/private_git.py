@@ -7,14 +7,15 @@ the project lends only its objects, whose names are their content.
 
 import contextlib
 import fcntl
+import hashlib
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 
 from raymond.system import git
 from raymond.system.files import contents, make_private, private, replace
 
+_GIT = "git"
 PATIENCE = 300.0
 """Seconds for one question: a first look at a large repository reads all of it."""
 _MOST_COMMITS = 20
@@ -88,6 +89,8 @@ class PrivateGit:
         objects = os.path.join(self.path, "objects")
         for name in os.listdir(objects):
             if len(name) == 2:
+                import shutil
+
                 shutil.rmtree(os.path.join(objects, name), ignore_errors=True)
 
     def tracks(self, commit: str, folder: str) -> bool:
@@ -179,3 +182,13 @@ class PrivateGit:
         except (OSError, ValueError, subprocess.TimeoutExpired):
             return None, b""
         return done.returncode, done.stdout
+
+
+def git_at(folder: str, top: str) -> PrivateGit:
+    """The git directory for a tree among the seals of a run."""
+    return PrivateGit(os.path.join(folder, f"{_GIT}-{short(top)}"), top)
+
+
+def short(top: str) -> str:
+    """A short name for a tree."""
+    return hashlib.sha256(os.fsencode(top)).hexdigest()[:12]

@@ -1,7 +1,6 @@
 """Sealing: take down what decides a check, before the work begins."""
 
 import contextlib
-import hashlib
 import os
 
 from msgspec.structs import replace
@@ -11,12 +10,11 @@ from raymond.system.files import make_private
 from raymond.verifier import control_plane, seal
 from raymond.verifier.assignment import Assignment
 from raymond.verifier.pack import Pack
-from raymond.verifier.private_git import PrivateGit
+from raymond.verifier.private_git import PrivateGit, git_at, short
 from raymond.verifier.rules import rules_of
 from raymond.verifier.seal import Seal
 from raymond.verifier.tree import check_size, top_of
 
-_GIT = "git"
 _LAST = "last"
 
 
@@ -81,26 +79,17 @@ def git_of(given: Assignment, top: str) -> PrivateGit:
     return git_at(given.folder, top)
 
 
-def git_at(folder: str, top: str) -> PrivateGit:
-    """The git directory for a tree among the seals of a run."""
-    return PrivateGit(os.path.join(folder, f"{_GIT}-{_short(top)}"), top)
-
-
 def _former(given: Assignment, top: str) -> Seal | None:
     """The last seal of this tree: what has not changed since is not read again."""
     try:
-        return seal.load(os.path.join(given.folder, f"{_LAST}-{_short(top)}"))
+        return seal.load(os.path.join(given.folder, f"{_LAST}-{short(top)}"))
     except (OSError, ValueError):
         return None
 
 
 def _remember(given: Assignment, top: str, path: str) -> None:
-    last = os.path.join(given.folder, f"{_LAST}-{_short(top)}")
+    last = os.path.join(given.folder, f"{_LAST}-{short(top)}")
     aside = f"{last}.{given.step}"
     with contextlib.suppress(OSError):
         os.link(path, aside)
         os.replace(aside, last)
-
-
-def _short(top: str) -> str:
-    return hashlib.sha256(os.fsencode(top)).hexdigest()[:12]
