@@ -98,7 +98,7 @@ class PersonsIndex(GitCalls):
             os.link(new, lock)
             os.rename(lock, self._place)
         except FileExistsError:
-            pass  # somebody is at it: their git will look at the files again
+            pass  # somebody is at it, and writes an index of their own: `git reset` lets it follow HEAD
         finally:
             os.unlink(new)
 

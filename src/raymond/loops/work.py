@@ -1,6 +1,5 @@
 """Work: one item of a loop while an agent is at it, and what is written when it ends."""
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import FAILED, RED, Entry
 from raymond.loops.repository import SAVED
 from raymond.loops.saved import Saved
-from raymond.loops.step import TROUBLE, Step
+from raymond.loops.step import Step
 
 _MOST_PATHS = 50
 _EXCERPT = 4000
@@ -238,15 +237,11 @@ class Work:
         return replace(entry, **more)
 
     def paused(self, why: str) -> Entry:
-        """How it ended when git or the machine failed: the work stays in the tree, its records go, a person decides."""
+        """How it ended when it was checked and does not fit HEAD any more: its records go, a person decides."""
         repository = self.step.repository
-        try:
-            base = repository.reference(f"refs/raymond/{self.step.id}/base")
-            changed = [one.path for one in repository.changes(base, repository.tree())]
-            repository.bring_back(base, [one for one in changed if self.step.documents.owns(one)])
-        except TROUBLE:
-            with contextlib.suppress(OSError):  # the queue is that of the log before this one
-                os.unlink(self.step.documents.path(LOGS, self.log or "-"))
+        base = repository.reference(f"refs/raymond/{self.step.id}/base")
+        changed = [one.path for one in repository.changes(base, repository.tree())]
+        repository.bring_back(base, [one for one in changed if self.step.documents.owns(one)])
         # Of the plain loop, every iteration counts for itself: this one must not make the loop fail.
         verdict = FAILED if self.log else RED
         return self.entry(verdict, Inspection(), error=f"the work is in the tree, but {why}", action="pause", log="")
