@@ -421,6 +421,18 @@ def test_when_a_process_began_is_known_to_a_tick_of_the_kernel() -> None:
     assert processes.began_at(process.pid) == 0.0
 
 
+@pytest.mark.skipif(not processes.HAS_PROC, reason="there is no /proc")
+def test_what_is_started_later_never_seems_to_have_begun_earlier() -> None:
+    waits = ["sh", "-c", "exec 3<&0; cat <&3 & echo $!; wait"]
+    before = processes.tick()
+    with subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        child = int(process.stdout.readline())
+        for _ in range(1000):
+            assert before <= processes.first_tick(process.pid) <= processes.first_tick(child) <= processes.tick()
+    assert processes.first_tick(process.pid) == 0
+
+
 class Full(Poll):
     """The kernel has no memory to watch one more descriptor."""
 
