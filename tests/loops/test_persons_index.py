@@ -67,6 +67,23 @@ def test_a_lock_stays_while_a_git_is_at_work_in_the_tree(tmp_path: Path) -> None
     assert night.git("status", "--porcelain") == ""
 
 
+def test_an_index_that_somebody_has_locked_when_a_commit_is_made_is_named_with_the_way_out(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    hook = night.path / ".git/hooks/commit-msg"
+    hook.write_text("#!/bin/sh\ntouch .git/index.lock\n")
+    hook.chmod(0o755)
+    ran = night.loop()
+    assert ran.code == 0, ran.err
+    assert (
+        '"git status" shows the commit as undone: .git/index.lock was there; once it is gone, run `git reset`'
+        in ran.out
+    )
+    assert night.git("status", "--porcelain", "answer.txt") == "D  answer.txt\n?? answer.txt"
+    (night.path / ".git/index.lock").unlink()
+    night.git("reset", "-q")
+    assert night.git("status", "--porcelain") == ""
+
+
 def test_an_index_that_an_agent_broke_is_put_back_and_named(tmp_path: Path) -> None:
     breaks = "echo 42 > answer.txt; echo garbage > .git/index"
     agent = f'if grep -q "^# Second" $PROMPT; then touch two; else {breaks}; fi; echo ITERATION_COMPLETE'

@@ -12,6 +12,8 @@ from raymond.loops.ledger import Entry, entry_of
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step, told
 
+_BEHIND = '"git status" shows the commit as undone: .git/index.lock was there; once it is gone, run `git reset`'
+
 
 class Moved(GitError):
     """What was planned does not fit any more: it has to be made again."""
@@ -23,15 +25,17 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
     if "tree" not in given:
         return entry
     repository = step.repository
-    made = _there(step, given)
-    if not made:
-        try:
-            made = _made(step, given)
-        except Moved as error:
-            return _paused(step, entry, error)
-    if _is_planned(repository, repository.head(), given):  # after a commit of a person the index is theirs
+    there = _there(step, given)
+    try:
+        made = there or _made(step, given)
+    except Moved as error:
+        return _paused(step, entry, error)
+    head = repository.head()
+    is_planned = head == made if not there else _is_planned(repository, head, given)
+    if is_planned:  # after a commit of a person the index is theirs
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
-            repository.refresh(given.get("staged", ""), given.get("base", ""))
+            if not repository.refresh(given.get("staged", ""), given.get("base", "")):
+                entry = replace(entry, notes=(*entry.notes, _BEHIND))
             folder = given.get("hooks_folder", "")
             if folder and hooks_in(folder) == given["hooks"]:
                 repository.hook(folder, "post-commit")

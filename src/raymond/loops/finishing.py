@@ -122,7 +122,7 @@ def _tree(work: Work, found: Inspection, whole: str) -> str:
     """What is committed: all that was checked, but for what a person had not committed before, and what git ignored."""
     repository = work.step.repository
     dirty = [one.path for one in repository.changes(f"{work.start}^", work.start)]
-    touched = {one.path for one in repository.changes(work.start, whole)}
+    touched = {one.path for one in repository.changes(work.start, whole)} if dirty else set[str]()
     left_out = [path for path in dirty if path not in touched and not work.step.documents.owns(path)]
     left_out += [*found.hidden, *_prompt(work)]
     return repository.mixed(whole, repository.head(), left_out) if left_out else whole

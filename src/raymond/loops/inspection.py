@@ -289,9 +289,11 @@ class Inspector:
             above = commit
 
     def _look_at_documents(self, before: Baseline, own: Iterable[Change], item: str, found: Inspection) -> None:
+        changed = list(own)
         logs = os.path.join(self._own.inside, LOGS)
-        newest = os.path.join(logs, session_log.newest(_names(self._repository, before.work, logs)) or "-")
-        for one in own:
+        names = _names(self._repository, before.work, logs) if changed else []
+        newest = os.path.join(logs, session_log.newest(names) or "-")
+        for one in changed:
             path = os.path.relpath(one.path, os.path.relpath(self._own.cwd, self._own.top))
             text = documents.beginning(os.path.join(self._own.top, one.path))
             if one.path == newest:

@@ -58,15 +58,15 @@ class PersonsIndex(GitCalls):
             return ""
         return aside.said("write-tree", index=True)
 
-    def refresh(self, staged: str = "", base: str = "") -> None:
-        """Let the index be as HEAD, so that `git status` tells what there is.
+    def refresh(self, staged: str = "", base: str = "") -> bool:
+        """Let the index be as HEAD, so that `git status` tells what there is; False while somebody has locked it.
 
         What was `staged` when HEAD was `base` stays so, unless it was committed since. Flags of entries stay too. It is
         made aside and put in place as git does it: a git that is killed would leave a lock that stops the person.
         """
         head = git.head(self.top)
         if not head:
-            return
+            return True
         aside = self._aside()
         wanted = _merged(aside, staged, base, head) if staged else head
         if there := self._read(aside):
@@ -74,19 +74,19 @@ class PersonsIndex(GitCalls):
         else:
             aside.ask("read-tree", wanted, index=True)
         aside.run("update-index", "-q", "--refresh", index=True)
-        self._put(aside.index)
+        return self._put(aside.index)
 
-    def refresh_paths(self, paths: Iterable[str]) -> None:
+    def refresh_paths(self, paths: Iterable[str]) -> bool:
         """Let some paths be in the index as they are in the tree: what else a person has staged stays so."""
         aside = self._aside()
         if not self._read(aside):
             return self.refresh()
         given = b"".join(os.fsencode(path) + b"\0" for path in paths)
         aside.run("update-index", "--add", "--remove", "-z", "--stdin", index=True, given=given)
-        self._put(aside.index)
+        return self._put(aside.index)
 
-    def _put(self, made: str) -> None:
-        """Let an index that was made aside be that of the person; no link is followed."""
+    def _put(self, made: str) -> bool:
+        """Let an index that was made aside be that of the person; no link is followed. False if somebody is at it."""
         new, lock = f"{self._place}.raymond", f"{self._place}.lock"
         with contextlib.suppress(OSError):
             if os.path.samefile(new, lock):
@@ -98,9 +98,10 @@ class PersonsIndex(GitCalls):
             os.link(new, lock)
             os.rename(lock, self._place)
         except FileExistsError:
-            pass  # somebody is at it, and writes an index of their own: `git reset` lets it follow HEAD
+            return False  # they write an index of their own: `git reset` lets it follow HEAD
         finally:
             os.unlink(new)
+        return True
 
 
 def _copy(source: str, target: str, how: int) -> None:

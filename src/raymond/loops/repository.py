@@ -166,6 +166,8 @@ class Repository(PersonsIndex, Objects):
 
     def commits(self, base: str, commit: str) -> list[str]:
         """The commits since `base`, oldest first."""
+        if commit == base:
+            return []
         since = f"{base}..{commit}" if base else commit
         return self.said("rev-list", "--reverse", since).split()
 
@@ -179,9 +181,10 @@ class Repository(PersonsIndex, Objects):
 
     def is_made_of(self, commit: str, tree: str, parents: Iterable[str], message: str) -> bool:
         """Whether a commit is exactly this one, but for who made it, when, and a signature."""
-        said = self.said("log", "-1", "--format=%T %P", commit)
-        is_same = said == " ".join([self.reference(f"{tree}^{{tree}}"), *(one for one in parents if one)])
-        return is_same and self.message(commit) == message.strip()
+        made_of, _, said = self.said("log", "-1", "--format=%T %P%n%B", commit).partition("\n")
+        if said.strip() != message.strip():
+            return False
+        return made_of.rstrip() == " ".join([self.reference(f"{tree}^{{tree}}"), *(one for one in parents if one)])
 
     def last_with(self, trailer: str) -> tuple[str, str]:
         """The newest commit with such a trailer, and its message; both empty when there is none."""
@@ -410,6 +413,8 @@ class Repository(PersonsIndex, Objects):
     def bring_back(self, tree: str, paths: Iterable[str]) -> None:
         """Give these paths the content they have in `tree`; those it does not have are removed."""
         wanted = list(paths)
+        if not wanted:
+            return
         has = set(self.ask("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree).split(b"\0"))
         gone = [path for path in wanted if os.fsencode(path) not in has]
         for path in gone:
