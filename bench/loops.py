@@ -1,11 +1,13 @@
 """What a loop costs beside git and its checks: one iteration, and picking from a long queue."""
 
 import os
+import re
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import distribution
 from pathlib import Path
 from statistics import median
 
@@ -16,18 +18,27 @@ from raymond.loops.ledger import Ledger
 from raymond.loops.selection import select
 from raymond.loops.settings import Settings
 
+ROOT = Path(__file__).resolve().parent.parent
+_BASE = getattr(sys, "_base_executable", sys.executable)
+"""Python itself, without what is installed for development."""
 _ITEMS = 6
 _QUEUED = 10_000
 _LOG = "docs/session_logs/20260101_0900_session.md"
 _GIT = '#!/bin/bash\n{git} "$@"; code=$?; times >> "{log}"; exit $code\n'
-"""Runs git, and notes what that and this wrapper cost."""
+"""Runs git, and notes what that and this wrapper cost, but for the end of the wrapper."""
+_CALLS = 50
+_WORDS = 4
+"""What `times` prints for one call."""
+_PACKAGE = "raymond-orchestrator"
+_NAME = re.compile(r"[\w.-]+")
 
 
 def loops(home: Path, rounds: int) -> dict[str, Reading]:
     """Our own CPU for one iteration over that of git and its check, and for picking an item."""
     ours, gits, picks, walks = [], [], [], []
+    packages = _installed(home / "packages")
     for number in range(rounds):
-        few, many = (_run(home / f"{number}-{items}", items) for items in (1, _ITEMS))
+        few, many = (_run(home / f"{number}-{items}", items, packages) for items in (1, _ITEMS))
         gits.append((many[1] - few[1]) / (_ITEMS - 1))
         ours.append((many[0] - few[0]) / (_ITEMS - 1) - gits[-1])
         text = _log(_QUEUED)
@@ -46,7 +57,24 @@ def _log(items: int) -> str:
     return "\n".join(["# Session: bench", "", "## Next Steps", "", *lines, ""])
 
 
-def _run(path: Path, items: int) -> tuple[float, float]:
+def _installed(folder: Path) -> str:
+    """The packages of an installation alone: with those of development, every start of Python takes longer."""
+    folder.mkdir()
+    todo, seen = [_PACKAGE], set[str]()
+    while todo:
+        found = distribution(todo.pop())
+        if found.name in seen:
+            continue
+        seen.add(found.name)
+        needed = [one for one in found.requires or () if "extra ==" not in one]
+        todo += [match[0] for one in needed if (match := _NAME.match(one))]
+        for name in {str(file).partition("/")[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            (folder / name).symlink_to(Path(str(found.locate_file(name))).resolve())
+    (folder / "raymond").symlink_to(ROOT / "src" / "raymond")
+    return str(folder)
+
+
+def _run(path: Path, items: int, packages: str) -> tuple[float, float]:
     """The CPU of a loop over so many items, and what of it git and its wrapper took."""
     (path / "room/docs/session_logs").mkdir(parents=True)
     (path / "bin").mkdir()
@@ -62,19 +90,36 @@ def _run(path: Path, items: int) -> tuple[float, float]:
     who = dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "bench")
     who |= dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "b@c")
     environment = {**os.environ, **who, "PATH": f"{path}/bin:{os.environ['PATH']}", "RAYMOND_HOME": f"{path}/home"}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "raymond", "continuous-session", "start", "--id", "b", "--pause", "0s"]
+    environment |= {"PYTHONPATH": packages, "PYTHONNOUSERSITE": "1"}
+    untold = _untold(path / "bin/git", log)
+    before = _seconds(resource.RUSAGE_CHILDREN)
+    command = [_BASE, "-m", "raymond", "continuous-session", "start", "--id", "b", "--pause", "0s"]
     command += ["--max-sessions", "0", "--replies", str(path / "replies.yaml"), "-q"]
     subprocess.run(command, cwd=room, env=environment, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    total = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return total, _git_seconds(log.read_text("utf-8"))
+    told = log.read_text("utf-8").split()
+    return _seconds(resource.RUSAGE_CHILDREN) - before, _told(told) + len(told) / _WORDS * untold
 
 
-def _git_seconds(text: str) -> float:
+def _untold(git: Path, log: Path) -> float:
+    """The CPU of a call of git that its wrapper does not note."""
+    before = _seconds(resource.RUSAGE_CHILDREN)
+    for _ in range(_CALLS):
+        subprocess.run([str(git), "--version"], stdout=subprocess.DEVNULL, check=True)
+    taken = _seconds(resource.RUSAGE_CHILDREN) - before
+    told = _told(log.read_text("utf-8").split())
+    log.unlink()
+    return max(0.0, taken - told) / _CALLS
+
+
+def _seconds(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def _told(words: list[str]) -> float:
     """The sum of what `times` printed: `0m0.010s 0m0.004s` for the shell, then for what it ran."""
     found = 0.0
-    for word in text.split():
+    for word in words:
         minutes, _, seconds = word.rstrip("s").partition("m")
         found += 60 * float(minutes) + float(seconds)
     return found

@@ -67,7 +67,7 @@ class GateStep(Step):
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._socket = ours
-        argv = [sys.executable, "-P", "-c", _RUN, msgspec.json.encode(_import_path()).decode()]
+        argv = [sys.executable, "-P", "-S", "-c", _RUN, msgspec.json.encode(_import_path()).decode()]
         env = {b"PATH": os.environb.get(b"PATH", b""), MARK.encode(): self.host.marks.of(self.number).encode()}
         try:
             with theirs:
