@@ -429,8 +429,8 @@ def test_what_is_started_later_never_seems_to_have_begun_earlier() -> None:
         assert process.stdout
         child = int(process.stdout.readline())
         for _ in range(1000):
-            assert before <= processes.first_tick(process.pid) <= processes.first_tick(child) <= processes.tick()
-    assert processes.first_tick(process.pid) == 0
+            assert (before, 0) < processes.order(process.pid) < processes.order(child) < (processes.tick() + 1, 0)
+    assert processes.order(process.pid) == (0, process.pid)
 
 
 class Full(Poll):

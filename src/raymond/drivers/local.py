@@ -105,8 +105,8 @@ class Driver:
         self._endings: list[tuple[Step, Ending]] = []
         self._untold: list[Decision] = []
         self._steps: dict[str, Step] = {}
-        self._ended_at = 0
-        """The tick of the kernel in which a step ended last."""
+        self._last_end = 0, set[int]()
+        """The tick of the kernel in which a step ended last, and the steps that ran on."""
         self._cut = set[int]()
         """The steps that were cut off here: what is left of them was not meant to stay."""
         self._woken = False
@@ -275,9 +275,12 @@ class Driver:
         its_own = [step.number for step in steps if step.pid == pid]
         if its_own:
             return its_own[0]
-        began = processes.first_tick(pid)
-        able = [step.number for step in steps if processes.first_tick(step.pid) <= began]
-        return able[0] if len(able) == 1 and self._ended_at <= began else 0
+        began = processes.order(pid)
+        able = [step.number for step in steps if processes.order(step.pid) <= began]
+        # A step that had ended before this one began has started nothing since.
+        tick, beside = self._last_end
+        is_sure = len(able) == 1 and (able[0] not in beside or tick < began[0])
+        return able[0] if is_sure else 0
 
     def _hand_in(self) -> list[Step]:
         """Give the conductor the endings that were reported; the steps that have ended."""
@@ -288,7 +291,7 @@ class Driver:
                 if step.job.policy.gate and self._orphans:
                     self._note(self._orphans.new())  # while it is clear whose they are: the gate ends them
                 self._steps.pop(step.agent, None)
-                self._ended_at = processes.tick()
+                self._last_end = processes.tick(), {one.number for one in self._steps.values()}
                 ended.append(step)
                 self._conductor.end(ending)
         return ended

@@ -231,12 +231,12 @@ def began_at(pid: int) -> float:
     return booted + int(ticks) / os.sysconf("SC_CLK_TCK") if ticks else 0.0
 
 
-def first_tick(pid: int) -> int:
-    """The tick of the kernel in which a process began, to be compared with those of others; 0 when it is gone.
+def order(pid: int) -> tuple[int, int]:
+    """When a process began, to be compared with others: the tick of the kernel, or 0 when it is gone, and its number.
 
-    The times of `began_at` differ by microseconds for two that began in the same one.
+    Within a tick, the later of two has the higher number. Their times by `began_at` differ by chance there.
     """
-    return int(start_time(pid) or 0)
+    return int(start_time(pid) or 0), pid
 
 
 def tick() -> int:
