@@ -132,7 +132,7 @@ def test_the_log_of_transitions_has_where_a_red_gate_led(room: Room) -> None:
     assert room.command(files, "--debug").code == 0
     [path] = room.path.glob(".raymond/debug/*/transitions.log")
     told, _, moved = path.read_text("utf-8").split("\n\n")[1:4]
-    assert "START.md gate is red (0s): " in told
+    assert "START.md gate is red (" in told
     assert "; the agent is told\n" in told
     assert "\n  requested: result\n  actual: on_fail FIX.sh\n" in moved
 

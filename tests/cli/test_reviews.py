@@ -163,7 +163,7 @@ def test_changes_can_be_accepted_in_advance(room: Room) -> None:
     ran = room.command(FLOW, "--allow-test-edits")
     assert (ran.code, ran.out) == (0, "done\n"), ran.err
     assert ran.all(GateEnded)[-1].changes == ["changed tests/check.sh"]
-    assert "gate passed (0s); accepted in advance, green only with the agent's tests/check.sh" in ran.err
+    assert "; accepted in advance, green only with the agent's tests/check.sh" in ran.err
     assert "also as sealed" not in ran.err
 
 

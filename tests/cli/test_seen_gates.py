@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from raymond.machine.events import LimitsChanged
-from running import GO, Room, until
+from running import GO, Room, timeless, until
 
 
 @pytest.fixture
@@ -366,7 +366,7 @@ def test_logs_show_what_gates_found_and_printed(room: Room) -> None:
     ran = room.command(gated(policy, DONE, DONE) | red, "--debug")
     assert ran.code == 0, ran.err
     why = "`seq 20; test -e done` ended with exit code 1"
-    lines = room.raymond("logs", "r").stdout
+    lines = timeless(room.raymond("logs", "r").stdout)
     printed = "".join(f"    | {number}\n" for number in range(11, 21))
     assert f"#3 main gate is red (0s): {why}; the agent is told\n{printed}[" in lines
     assert "#8 main gate passed (0s)\n" in lines
@@ -399,6 +399,6 @@ def test_the_debug_folder_has_what_was_requested_before_a_red_gate(room: Room) -
     red, moved = (
         next(entry for entry in entries if text in entry[0]) for text in ("gate is red", "START.md -> RED.sh (on_fail)")
     )
-    assert "[main] START.md gate is red (0s): `exit 1` ended with exit code 1" in red[0]
+    assert "[main] START.md gate is red (0s): `exit 1` ended with exit code 1" in timeless(red[0])
     for entry in (red, moved):
         assert next(line for line in entry if "requested" in line) == "  requested: goto B"
