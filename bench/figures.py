@@ -50,7 +50,7 @@ class Size:
     slice_rounds: int = 3
     sealed: int = 50_000
     seal_rounds: int = 5
-    loop_rounds: int = 3
+    loop_rounds: int = 5
     turns: int = 10
     turn_rounds: int = 3
 

@@ -1,6 +1,5 @@
 """Baseline: how the repository stood when an item began, so that everything since then is the agent's."""
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
+from raymond.digests import sha256
 from raymond.errors import Error
 from raymond.loops import git_settings, submodules
 from raymond.loops.hooks import hooks_in, listed
@@ -131,7 +131,7 @@ class Keeper(Struct, frozen=True):
     def save(self, found: Baseline, *, renews: bool = False) -> str:
         """Write it to the disk; its digest. One that renews another has its own file: a kill must not lose both."""
         data = msgspec.msgpack.encode(found)
-        digest = hashlib.sha256(data).hexdigest()
+        digest = sha256(data).hexdigest()
         files.replace(self._renewed(digest) if renews else self.path, data, durable=True)
         return digest
 
@@ -142,7 +142,7 @@ class Keeper(Struct, frozen=True):
         """The baseline that was journaled with this digest."""
         renewed = self._renewed(digest)
         data = files.contents(renewed if os.path.exists(renewed) else self.path)
-        if hashlib.sha256(data).hexdigest() != digest:
+        if sha256(data).hexdigest() != digest:
             raise Error(f"{self.path} is not what was journaled: somebody has changed files of the run")
         return msgspec.msgpack.decode(data, type=Baseline)
 
@@ -230,7 +230,7 @@ class Keeper(Struct, frozen=True):
         there = files.contents(path, _LARGEST)
         if there == content:
             return []
-        kept = f"{self.path}-{name.replace('/', '-')}-{hashlib.sha256(there).hexdigest()[:8]}"
+        kept = f"{self.path}-{name.replace('/', '-')}-{sha256(there).hexdigest()[:8]}"
         files.replace(kept, there)
         return [kept]
 

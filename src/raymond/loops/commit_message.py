@@ -1,12 +1,12 @@
 """The message of a commit that a loop makes."""
 
-import re
 from collections.abc import Iterable
 
 from raymond.loops.formats.foreign_text import one_line
+from raymond.patterns import pattern
 
 _WIDTH = 72
-_CONVENTIONAL = re.compile(r"[a-z]+(?:\([^()]+\))?!?: \S")
+_CONVENTIONAL = pattern(r"[a-z]+(?:\([^()]+\))?!?: \S")
 _KINDS = {
     "fix": ("fix", "repair", "correct", "resolve", "handle"),
     "docs": ("document", "docs", "readme", "explain"),

@@ -1,14 +1,13 @@
 """The documents of a loop: the files under docs that Raymond writes, and where they are."""
 
 import errno
-import hashlib
 import json
 import os
 
 from msgspec import Struct
 
+from raymond.digests import sha256
 from raymond.errors import Error
-from raymond.loops.formats import session_log
 from raymond.system import files
 
 STATES = {"continuous-session": ".continuous-session-state.json", "ralph": ".ralph-loop-state.json"}
@@ -68,6 +67,8 @@ class Documents(Struct, frozen=True):
 
     def newest(self) -> str:
         """The name of the newest session log; empty when there is none."""
+        from raymond.loops.formats import session_log  # who commits reads none
+
         return session_log.newest(self.logs()) or ""
 
     def owns(self, path: str) -> bool:
@@ -122,7 +123,7 @@ def noted(path: str) -> dict[str, str]:
 
 def note(path: str, name: str, text: str) -> None:
     """Note that the document `name` is about to be ours: it must not be taken for an agent's."""
-    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    digest = sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     files.replace(path, json.dumps({**noted(path), name: digest}).encode(), durable=True)
 
 

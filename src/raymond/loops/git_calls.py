@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from functools import cached_property
 
 from raymond.errors import Error
 
@@ -35,10 +36,14 @@ class GitCalls:
         self.top = top
         self.index = index
 
-    def _environment(self, *, index: bool) -> dict[str, str]:
+    @cached_property
+    def _kept(self) -> dict[str, str]:
+        """The environment, without what would lead git to another repository."""
         kept = {key: one for key, one in os.environ.items() if not key.startswith("GIT_") or key.startswith(_KEPT)}
-        kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-        return {**kept, "GIT_INDEX_FILE": self.index} if index else kept
+        return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+
+    def _environment(self, *, index: bool) -> dict[str, str]:
+        return {**self._kept, "GIT_INDEX_FILE": self.index} if index else self._kept
 
     def said(self, *args: str, index: bool = False) -> str:
         """What git printed; empty when it failed."""
@@ -67,7 +72,8 @@ class GitCalls:
             return subprocess.run(
                 ["git", *(_PLAIN if plain else _QUIET), *(() if hooks else _NO_HOOKS), "-C", self.top, *args],
                 env={**self._environment(index=index), **more},
-                input=given,
+                input=given or None,
+                stdin=None if given else subprocess.DEVNULL,
                 capture_output=True,
                 timeout=within,
                 check=False,

@@ -1,8 +1,8 @@
 """The hooks of a project: what there is in their folder."""
 
-import hashlib
 import os
 
+from raymond.digests import sha256
 from raymond.system import files
 
 _LARGEST = 1 << 20
@@ -11,7 +11,7 @@ _LARGEST = 1 << 20
 
 def hooks_in(folder: str) -> str:
     """A digest of all hooks in a folder, with their rights, and of where they are."""
-    found = hashlib.sha256(os.fsencode(folder))
+    found = sha256(os.fsencode(folder))
     for name in sorted(listed(folder)):
         path = os.path.join(folder, name)
         if name.endswith(".sample"):

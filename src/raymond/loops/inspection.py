@@ -1,13 +1,12 @@
 """Inspection: what an agent did to the repository besides its work, named, and put back where it can be."""
 
-import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from raymond.digests import sha256
 from raymond.loops import documents, doubts
 from raymond.loops.baseline import Baseline, Keeper
 from raymond.loops.documents import LOGS, PROGRESS, Documents, TooLarge
@@ -17,6 +16,7 @@ from raymond.loops.hooks import hooks_in
 from raymond.loops.references import References
 from raymond.loops.repository import Change, Repository
 from raymond.loops.saved import Saved
+from raymond.patterns import pattern
 from raymond.system import files
 
 _FORGED = "rewrote what git has stored of the queue"
@@ -30,7 +30,7 @@ _GENERATED = frozenset(
     " .ruff_cache .tox .nox .next .nuxt .cache .gradle .idea .vscode .DS_Store coverage .coverage htmlcov".split()
 )
 _MADE = (".pyc", ".pyo", ".o", ".so", ".class", ".log", ".tmp", ".swp", ".egg-info")
-_SIGNED = re.compile(r"(?im)^raymond-(?:run|item)[ \t]*:")
+_SIGNED = pattern(r"(?im)^raymond-(?:run|item)[ \t]*:")
 """A trailer of Raymond's, as git finds it: the case does not matter."""
 _MOST_IGNORED = 200
 """New ignored files whose rules are looked up."""
@@ -251,7 +251,7 @@ class Inspector:
     def _is_ours(self, change: Change) -> bool:
         digest = self._written.get(change.path)
         return (
-            bool(digest) and change.is_file and hashlib.sha256(self._repository.blob(change.new)).hexdigest() == digest
+            bool(digest) and change.is_file and sha256(self._repository.blob(change.new)).hexdigest() == digest
         )
 
     def _is_our_summary(self, change: Change) -> bool:

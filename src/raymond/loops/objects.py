@@ -1,10 +1,10 @@
 """The objects of a repository: files of trees, read through git."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from raymond.digests import sha1, sha256
 from raymond.loops.git_calls import GitCalls, GitError
 
 _AT_ONCE = 100
@@ -15,7 +15,7 @@ _SHORTER = 40
 
 def is_genuine(name: str, content: bytes) -> bool:
     """Whether a file with this content has that name in git: one that lies loose in its folder is never compared."""
-    made = (hashlib.sha1 if len(name) == _SHORTER else hashlib.sha256)(b"blob %d\0" % len(content) + content)
+    made = (sha1 if len(name) == _SHORTER else sha256)(b"blob %d\0" % len(content) + content)
     return made.hexdigest() == name
 
 

@@ -1,16 +1,16 @@
 """Branches, tags, stashes and what Raymond saved: an item leaves them as they were, but for its own branch."""
 
-import re
 import shlex
 from functools import cached_property
 
 from raymond.loops.baseline import Baseline
 from raymond.loops.repository import SAVED, Repository
 from raymond.loops.saved import Saved
+from raymond.patterns import pattern
 
 _NIGHTS = "refs/heads/raymond/"
 """The branches that loops make."""
-_STASHED = re.compile(rb"(?m)^[0-9a-f]+ ([0-9a-f]{40,64}) ")
+_STASHED = pattern(rb"(?m)^[0-9a-f]+ ([0-9a-f]{40,64}) ")
 _MOST_STASHES = 50
 
 

@@ -1,13 +1,13 @@
 """The repository that a loop works in: what it reads and writes there through git."""
 
 import contextlib
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from raymond.digests import sha256
 from raymond.loops import documents
 from raymond.loops.git_calls import PATIENCE, SIGNING, GitError, wrong
 from raymond.loops.objects import Objects
@@ -130,7 +130,7 @@ class Repository(PersonsIndex, Objects):
             with contextlib.suppress(OSError):
                 there = os.lstat(os.path.join(self.top, path))
                 found.append(f"{path} {there.st_mode} {there.st_size} {there.st_mtime_ns}")
-        return hashlib.sha256("\n".join(found).encode("utf-8", "surrogateescape")).hexdigest()
+        return sha256("\n".join(found).encode("utf-8", "surrogateescape")).hexdigest()
 
     def remotes(self) -> dict[str, str]:
         """Where the branches of remote repositories were when we last heard of them."""

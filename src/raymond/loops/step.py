@@ -1,5 +1,6 @@
 """A step of a loop: what its script finds in the environment, and the tags it ends with."""
 
+import atexit
 import contextlib
 import json
 import os
@@ -17,7 +18,7 @@ from raymond.loops.repository import Repository
 from raymond.loops.settings import Settings
 from raymond.store import project as projects
 from raymond.store.run_folder import RunFolder
-from raymond.system import files, git
+from raymond.system import files, git, leaving
 from raymond.system.files import make_private
 
 TROUBLE = (GitError, OSError)
@@ -155,6 +156,7 @@ def document(text: str) -> str:
 def end(*tags: str) -> NoReturn:
     """End the step with these tags; they count, whatever else was printed."""
     _write(tags)
+    atexit.register(leaving.leave)
     sys.exit(0)
 
 

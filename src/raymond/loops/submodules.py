@@ -1,8 +1,8 @@
 """Submodules: how they stand, looked at with git directories of our own, so that nothing runs that an agent has set."""
 
-import hashlib
 import os
 
+from raymond.digests import sha256
 from raymond.loops.repository import Repository
 from raymond.system import git
 from raymond.verifier.private_git import PrivateGit
@@ -24,7 +24,7 @@ def _state(top: str, path: str, folder: str) -> str:
     whole = os.path.join(top, path)
     if os.path.islink(whole) or not os.path.lexists(os.path.join(whole, ".git")):
         return ""  # it is not checked out
-    private = PrivateGit(os.path.join(folder, hashlib.sha256(os.fsencode(path)).hexdigest()[:16]), whole)
+    private = PrivateGit(os.path.join(folder, sha256(os.fsencode(path)).hexdigest()[:16]), whole)
     head = git.head(whole)
     private.prepare(head)
     return f"{head} {private.tree()}"

@@ -3,13 +3,13 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from hashlib import sha256
 from time import time
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.digests import sha256
 from raymond.errors import Error, UsageError
 from raymond.store import home as homes
 from raymond.store.home import Home

@@ -1,12 +1,12 @@
 """What bash said about scripts, remembered by their text: asking takes a while, and it is told at every start."""
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Mapping
 
 import msgspec
 
+from raymond.digests import sha256
 from raymond.errors import Error
 from raymond.store import home
 from raymond.system import bash, files
@@ -28,7 +28,7 @@ def complaints(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _key(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def _file() -> str:

@@ -9,9 +9,8 @@ from collections.abc import Callable
 import msgspec
 
 from raymond.errors import Error
+from raymond.system.leaving import leave
 from raymond.verifier.assignment import Assignment, Found, Told
-from raymond.verifier.gate import before, verify
-from raymond.verifier.sealing import seal_here
 
 
 def main() -> None:
@@ -26,7 +25,8 @@ def main() -> None:
         while data:
             data = data[os.write(out, data) :]
 
-    tell(_lost(given) or (_seal if given.does == "seal" else verify)(given, tell))
+    tell(_lost(given) or (_seal if given.does == "seal" else _verify)(given, tell))
+    leave()
 
 
 def _lost(given: Assignment) -> Found | None:
@@ -39,7 +39,21 @@ def _lost(given: Assignment) -> Found | None:
     return None
 
 
+def _verify(given: Assignment, tell: Callable[[Told], None]) -> Found:
+    from raymond.verifier.gate import verify  # a seal does without
+
+    return verify(given, tell)
+
+
+def _before(given: Assignment, tell: Callable[[Told], None]) -> str:
+    from raymond.verifier.gate import before
+
+    return before(given, tell)
+
+
 def _seal(given: Assignment, tell: Callable[[Told], None]) -> Found:
+    from raymond.verifier.sealing import seal_here
+
     began = time.monotonic()
     try:
         found = seal_here(given, os.getcwd())
@@ -52,7 +66,7 @@ def _seal(given: Assignment, tell: Callable[[Told], None]) -> Found:
         files=len(found.entries),
         commit=found.commit,
         seconds=time.monotonic() - began,
-        before=before(given, tell) if given.red_first else "",
+        before=_before(given, tell) if given.red_first else "",
     )
 
 

@@ -1,6 +1,5 @@
 """The control plane: what decides how git and Raymond see the work, and which no task has a reason to change."""
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -8,6 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from raymond.digests import sha256
+from raymond.patterns import pattern
 from raymond.system import git
 from raymond.verifier import tool_settings
 from raymond.verifier.private_git import PrivateGit
@@ -26,7 +27,7 @@ _MORE = (
     r"|submodule\..*\.update|remote\..*\.(?:uploadpack|receivepack|vcs)|diff\.ignoresubmodules"
     r"|lfs\.(?:customtransfer|extension)\..*|lfs\.standalonetransferagent"
 )
-_DECISIVE = re.compile(f"{_FIRST}|{_MORE}", re.DOTALL)
+_DECISIVE = pattern(f"{_FIRST}|{_MORE}", re.DOTALL)
 """Settings that run something, or hide a change, in small letters. A name or a remote is nobody's business."""
 _SETTING = "the git setting "
 _ALL_SETTINGS, _CUT_OFF = 2, 3
@@ -234,4 +235,4 @@ def _read(path: str) -> bytes | None:
 
 
 def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return sha256(content).hexdigest()

@@ -1,16 +1,16 @@
 """A gate: its commands in order, the first red one ends it. Then, if what is sealed has changed, the same in a twin."""
 
-import hashlib
 import os
-import re
 import time
 from collections.abc import Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.digests import sha256
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
+from raymond.patterns import pattern
 from raymond.redaction import Secrets
 from raymond.system import git, kin, noted, processes
 from raymond.system.marks import Marks, end_all
@@ -25,7 +25,7 @@ Tell = Callable[[Told], None]
 _ROOM = 1 << 20
 """Bytes: a disk with less is full."""
 _REASON = 300
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_NUMBER = pattern(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _CODE = frozenset(".py .sh .bash .js .mjs .cjs .ts .tsx .jsx .rs .go .rb .php .pl .t .c .cc .cpp .java .kt".split())
 _NAMED = 20
 """Files that a check wrote and that are named."""
@@ -277,4 +277,4 @@ def _red(check: Check, result: Result, why: str) -> Found:
 
 def _sign(text: str) -> str:
     """The same for the same failure: times and addresses differ from run to run."""
-    return hashlib.sha256(_NUMBER.sub("0", text).encode("utf-8", "replace")).hexdigest()[:12]
+    return sha256(_NUMBER.sub("0", text).encode("utf-8", "replace")).hexdigest()[:12]

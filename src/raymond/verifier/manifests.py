@@ -1,12 +1,13 @@
 """Manifests: the part of package.json, pyproject.toml, Cargo.toml and their like that decides a check."""
 
-import hashlib
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from raymond.digests import sha256
+from raymond.patterns import pattern
 from raymond.verifier import build_files
 
 _DENO = ("tasks", "test", "lint", "fmt", "exclude")
@@ -34,7 +35,7 @@ _OF_A_TARGET = ("harness", "test", "doctest")
 """What says whether and how the tests of a target run; a task may add a target."""
 _OF_A_WORKSPACE = ("members", "exclude", "default-members", "lints")
 _PROFILES = ("dev", "test")
-_HEADER = re.compile(r"^[ \t]*\[\[?(?P<name>[^\]\n]+)\]\]?[ \t]*(?:[#;].*)?$", re.MULTILINE)
+_HEADER = pattern(r"^[ \t]*\[\[?(?P<name>[^\]\n]+)\]\]?[ \t]*(?:[#;].*)?$", re.MULTILINE)
 _PARTS = {
     "pyproject.toml": (
         *(f"tool.{tool}" for tool in _PYTHON_TOOLS),
@@ -47,7 +48,7 @@ _ALONE = {"Cargo.toml": ("workspace",)}
 """And those without."""
 _INHERITED = {"workspace": True}
 """Lints of a new crate that are those of its workspace."""
-_SEPARATES = re.compile(r"\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_SEPARATES = pattern(r"\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """What is the end of a line to some readers of setup.cfg, and to others is not."""
 _MOST = 256 << 10
 """Bytes of a file that is taken apart: of a larger one, everything counts."""
@@ -67,8 +68,8 @@ def relevant(name: str, content: bytes) -> str:
     try:
         found = _read(name, content)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return hashlib.sha256(content).hexdigest()
-    return hashlib.sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()
+        return sha256(content).hexdigest()
+    return sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def counts_when_new(name: str, content: bytes) -> bool:

@@ -7,11 +7,11 @@ the project lends only its objects, whose names are their content.
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import subprocess
 from collections.abc import Iterator
 
+from raymond.digests import sha256
 from raymond.system import git
 from raymond.system.files import contents, make_private, private, replace
 
@@ -191,4 +191,4 @@ def git_at(folder: str, top: str) -> PrivateGit:
 
 def short(top: str) -> str:
     """A short name for a tree."""
-    return hashlib.sha256(os.fsencode(top)).hexdigest()[:12]
+    return sha256(os.fsencode(top)).hexdigest()[:12]

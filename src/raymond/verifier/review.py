@@ -1,10 +1,10 @@
 """What a person looks at before accepting a change of the check: the difference, and what both runs printed."""
 
 import difflib
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from raymond.digests import sha256
 from raymond.redaction import Secrets
 from raymond.system.files import make_private, replace
 from raymond.verifier import pack
@@ -22,7 +22,7 @@ def digest_of(changes: Sequence[Change], tampered: Sequence[Difference]) -> str:
         *(f"{one.how} {one.path} {one.digest}" for one in changes),
         *(f"{one.words} {one.digest}" for one in tampered),
     ]
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def save(folder: str, seal: Seal, changes: Sequence[Change], texts: Mapping[str, str], secrets: Secrets) -> None:

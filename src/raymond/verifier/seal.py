@@ -1,6 +1,5 @@
 """Seal: what decides a check, as it was when the visit began; and what has changed since."""
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.digests import sha256
 from raymond.system import files
 from raymond.verifier import manifests, names
 from raymond.verifier.control_plane import Control
@@ -20,6 +20,8 @@ from raymond.verifier.rules import Rules, counts_when_new, is_of_tests, is_seala
 How: TypeAlias = Literal["changed", "added", "removed"]
 _SAYS_HOW = ("package.json", "__init__.py")
 """What tells node and Python where the modules of a folder are found."""
+_SHORT = 1000
+"""Bytes of a file for which OpenSSL is not worth its loading."""
 _LARGEST = 64 << 20
 """Bytes of a sealed file that is kept as a copy; a larger one that changed cannot be put back."""
 
@@ -70,7 +72,7 @@ class Seal(Struct, frozen=True, kw_only=True):
     def digest(self) -> str:
         """The same for the same names and contents."""
         lines = (f"{path}\0{one.digest}\0{one.mode & 0o111 != 0}" for path, one in sorted(self.entries.items()))
-        return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+        return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def make(rules: Rules, cwd: str, commit: str, control: Control, pack: Pack, former: Seal | None) -> Seal:
@@ -262,6 +264,10 @@ def _known(found: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _digest(content: bytes) -> str:
+    if len(content) < _SHORT:
+        return sha256(content).hexdigest()
+    import hashlib  # most checks have nothing so long to seal
+
     return hashlib.sha256(content).hexdigest()
 
 
@@ -273,6 +279,8 @@ def digest_now(path: str) -> str:
             return _digest(os.fsencode(os.readlink(path)))
         if not stat.S_ISREG(found):
             return ""
+        import hashlib
+
         with open(path, "rb", buffering=0) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:

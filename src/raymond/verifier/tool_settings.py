@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import Sequence
 
+from raymond.patterns import pattern
+
 _HUSKY = (".husky", ".husky/_")
 """Where a dependency of many projects puts hooks when it is installed."""
 _TABLES = ("dependencies", "devDependencies", "optionalDependencies")
@@ -21,11 +23,11 @@ _LFS_HOOK = (
     r"#!/bin/sh\ncommand -v git-lfs >/dev/null 2>&1 \|\| "
     rf'\{{ (?:echo >&2|printf >&2 "\\n%s\\n\\n") {_SAID}; exit 2; \}}\ngit lfs NAME "\$@"\n?'
 )
-_SHOWS = re.compile(r"core\.pager|pager\..*|(?:core|sequence)\.editor", re.DOTALL)
-_PLAIN = re.compile(r"|cat|more|less(?: -[A-Za-z]+)*|true|false|:|vi|vim|nano")
+_SHOWS = pattern(r"core\.pager|pager\..*|(?:core|sequence)\.editor", re.DOTALL)
+_PLAIN = pattern(r"|cat|more|less(?: -[A-Za-z]+)*|true|false|:|vi|vim|nano")
 """Programs that show a text, or let a person edit it, and do nothing else."""
 
-_ALIAS = re.compile(
+_ALIAS = pattern(
     r"add|checkout|commit|fetch|pull|push|rebase|restore|stash|switch"
     r"|(?:branch|diff|log|show|status)(?: -[A-Za-z]+| --(?:all|cached|decorate|graph|oneline|short|staged|stat))*"
 )

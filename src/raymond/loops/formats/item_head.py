@@ -5,23 +5,24 @@ import re
 from msgspec import Struct
 
 from raymond.loops.formats.item import Verification
+from raymond.patterns import pattern
 
 KNOWN = ("VERIFY", "NO-VERIFY", "BLOCKED", "PRIORITY", "PROPOSED")
 UNCHECKED = Verification()
 # The plainest lines, which are most of them, are read at once; tests hold this to what the reader below says.
-_PLAINEST = re.compile(
+_PLAINEST = pattern(
     r"(?:(\*\*)?\[VERIFY: (`?)([^\s\[\]`*_][^\[\]`]*)\2\](?(1)\*\*)[ \t]+)?"
     r"(?:\[PRIORITY: ([123])\][ \t]+)?([^\s\[*_][^\[]*)"
 )
 _SHOWN = 60
-_BOX = re.compile(r"\s*\[([ xX])\](?=\s|$)\s*")
-_PROPOSED = re.compile(r"(\*{1,3}|_{1,2})proposed\1(?=\s|$)\s*", re.IGNORECASE)
-_LAST = re.compile(r"(?:^|\s)(\*{1,3}|_{1,2})proposed\1$", re.IGNORECASE)
-_OPENING = re.compile(r"(\*\*|__)?\[\s*")
-_BLANKS = re.compile(r"\s+")
-_BRACKET = re.compile(r"[\[\]]")
-_QUOTED = re.compile(r"(?:\*\*)?\s*verify\s*:\s*(`+)", re.IGNORECASE)
-_TAG = re.compile(rf"\[[\s*_]*(?:{'|'.join(KNOWN)})[\s*_]*[:\]]", re.IGNORECASE)
+_BOX = pattern(r"\s*\[([ xX])\](?=\s|$)\s*")
+_PROPOSED = pattern(r"(\*{1,3}|_{1,2})proposed\1(?=\s|$)\s*", re.IGNORECASE)
+_LAST = pattern(r"(?:^|\s)(\*{1,3}|_{1,2})proposed\1$", re.IGNORECASE)
+_OPENING = pattern(r"(\*\*|__)?\[\s*")
+_BLANKS = pattern(r"\s+")
+_BRACKET = pattern(r"[\[\]]")
+_QUOTED = pattern(r"(?:\*\*)?\s*verify\s*:\s*(`+)", re.IGNORECASE)
+_TAG = pattern(rf"\[[\s*_]*(?:{'|'.join(KNOWN)})[\s*_]*[:\]]", re.IGNORECASE)
 
 
 class Head(Struct):

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from raymond import durations
 from raymond.loops.formats.item import Metadata, OnFail
 from raymond.loops.formats.sections import Line
+from raymond.patterns import pattern
 
 NOTHING = Metadata()
 _FIELDS = {
@@ -17,9 +18,9 @@ _FIELDS = {
     "seal": "seal",
     "unseal": "unseal",
 }
-_LINE = re.compile(rf"\s+[-*+]\s+(?:\*\*|__)?({'|'.join(_FIELDS)})(?:\*\*|__)?\s*:(.*)", re.IGNORECASE)
-_RETRIES = re.compile(r"[0-9]{1,3}")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
+_LINE = pattern(rf"\s+[-*+]\s+(?:\*\*|__)?({'|'.join(_FIELDS)})(?:\*\*|__)?\s*:(.*)", re.IGNORECASE)
+_RETRIES = pattern(r"[0-9]{1,3}")
+_FENCE = pattern(r"\s*(`{3,}|~{3,})(.*)")
 _WAYS: tuple[str, ...] = get_args(OnFail)
 
 

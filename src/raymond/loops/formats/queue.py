@@ -9,13 +9,14 @@ from msgspec import Struct
 from raymond.loops.formats import item_head, item_metadata, sections
 from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.formats.sections import Line, Section
+from raymond.patterns import pattern
 
 TITLE = "Next Steps"
 NOTHING = "_None._"
 _NOTHINGS = ("", "none", "nothing", "n/a")
 _SHORT = 16
 """Characters within which that is said."""
-_BULLET = re.compile(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)", re.MULTILINE)
+_BULLET = pattern(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)", re.MULTILINE)
 _TAB = 4
 
 

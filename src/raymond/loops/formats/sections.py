@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from raymond.patterns import pattern
+
 # Only lines that can begin a heading, or open or close a fence, are looked at: a long text costs one pass of `re`.
-_MARKER = re.compile(r"^(?:\A\ufeff)?( {0,3})(#{1,6}(?=[ \t]|\r*(?:\n|\Z))|`{3,}|~{3,})([^\n]*)", re.MULTILINE)
-_TICKS = re.compile("`+")
+_MARKER = pattern(r"^(?:\A\ufeff)?( {0,3})(#{1,6}(?=[ \t]|\r*(?:\n|\Z))|`{3,}|~{3,})([^\n]*)", re.MULTILINE)
+_TICKS = pattern("`+")
 BYTE_ORDER_MARK = "\ufeff"
 _EMPTY = ("", BYTE_ORDER_MARK)
 

@@ -1,12 +1,12 @@
 """Session logs: docs/session_logs/YYYYMMDD_HHMM_session.md."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from msgspec import Struct
 
 from raymond.loops.formats import foreign_text, queue, sections
+from raymond.patterns import pattern
 
 HEADINGS = (
     "Session Goals",
@@ -24,7 +24,7 @@ PROPOSED = "*proposed*"
 _KNOWN = {sections.plain(heading): heading for heading in HEADINGS}
 _LEVEL = 3
 """Headings inside of a section are below its own."""
-_NAME = re.compile(
+_NAME = pattern(
     r"([0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])_(?:[01][0-9]|2[0-3])[0-5][0-9])_session"
     r"(?:_([2-9]|[1-9][0-9]{1,8}))?\.md"
 )
