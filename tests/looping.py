@@ -54,6 +54,10 @@ class Night:
         )
         return done.stdout.strip()
 
+    def git_at_work(self) -> "subprocess.Popen[bytes]":
+        """A git that works in the repository until the `with` around it ends."""
+        return subprocess.Popen(["git", "cat-file", "--batch"], cwd=self.path, stdin=subprocess.PIPE)
+
     def commit(self, message: str) -> str:
         self.git("add", "-A")
         self.git("commit", "-q", "-m", message)

@@ -27,7 +27,8 @@ def test_a_stale_index_lock_is_named_before_anything_starts_with_a_way_out(tmp_p
 
 def test_a_locked_branch_that_cannot_be_set_back_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"echo x > x.txt; git add -A; git commit -qm own; touch {BRANCH}; echo done")
-    ran = night.loop("--attempts", "1")
+    with night.git_at_work():
+        ran = night.loop("--attempts", "1")
     assert ran.code == 3
     assert f"refs/heads/raymond/n cannot be written, because there is a lock: {BRANCH}" in ran.err
     assert (night.subjects, night.text("x.txt")) == (["start", "own"], "x\n"), "everything is as the agent left it"

@@ -1,6 +1,5 @@
 """The index of the person in whose checkout a loop works: it is theirs, and it is whole when the loop is done."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -58,10 +57,10 @@ def test_a_lock_that_an_agents_git_left_is_removed_and_named(tmp_path: Path) -> 
 
 def test_a_lock_stays_while_a_git_is_at_work_in_the_tree(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"touch .git/index.lock; {HONEST}")
-    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=night.path, stdin=subprocess.PIPE):
+    with night.git_at_work():
         ran = night.loop()
     assert ran.code == 0, ran.out
-    assert "left .git/index.lock, which stays: once no git is at work here, remove it, then `git reset`" in ran.out
+    assert "left .git/index.lock, which stays: remove it once no git is at work here, then `git reset`" in ran.out
     (night.path / ".git/index.lock").unlink()
     night.git("reset", "-q")
     assert night.git("status", "--porcelain") == ""

@@ -125,7 +125,8 @@ def test_what_cannot_be_put_back_is_said_with_the_way(tmp_path: Path) -> None:
     {DONE}
     """)
     main = night.git("rev-parse", "main")
-    night.loop("--attempts", "1")
+    with night.git_at_work():
+        night.loop("--attempts", "1")
     summary = next((night.path / "docs/summaries").iterdir()).read_text("utf-8")
     way = f"then: git update-ref refs/heads/main {main}"
     assert f"the agent kept main from being put back; remove the lock in .git/refs, {way}" in summary
@@ -135,12 +136,14 @@ def test_what_cannot_be_put_back_is_said_with_the_way(tmp_path: Path) -> None:
 def test_work_that_cannot_be_saved_is_neither_put_away_nor_what_the_next_attempt_begins_with(tmp_path: Path) -> None:
     lock = ".git/refs/raymond/n/1.1.lock"
     night = Night(tmp_path, agent=f"mkdir -p .git/refs/raymond/n; touch {lock}; echo true > check.sh; echo done")
-    ran = night.loop("--attempts", "1")
+    with night.git_at_work():
+        ran = night.loop("--attempts", "1")
     assert (ran.code, night.state["status"]) == (3, "paused")
     assert "refs/raymond/n/1.1 cannot be written, because there is a lock: .git/refs/raymond/n/1.1.lock" in ran.err
     assert "if there is none, remove the file" in ran.err
     assert night.text("check.sh") == "true\n", "it is still there"
-    assert night.loop("--yes", verb="resume").code == 3, "the lock is still there"
+    with night.git_at_work():
+        assert night.loop("--yes", verb="resume").code == 3, "the lock is still there"
     (night.path / lock).unlink()
     assert night.loop("--yes", verb="resume").code == 1
     assert night.git("show", "refs/raymond/n/1.1:check.sh") == "true"

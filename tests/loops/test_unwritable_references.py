@@ -51,11 +51,25 @@ def test_the_work_of_an_item_stays_in_the_tree_when_it_cannot_be_kept(tmp_path: 
 
 def test_a_lock_of_the_branch_is_the_reason_why_nothing_is_committed(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"touch .git/refs/heads/raymond/n.lock; {HONEST}")
-    ran = night.loop()
+    with night.git_at_work():
+        ran = night.loop()
     assert ran.code == 3
     assert "there is a lock: .git/refs/heads/raymond/n.lock" in ran.err
     assert "somebody has" not in ran.err + ran.out
     assert night.text("answer.txt") == "42\n"
+
+
+def test_locks_that_an_agents_git_left_are_removed_and_named(tmp_path: Path) -> None:
+    left = ("refs/heads/raymond/n.lock", "refs/raymond/n/base.lock", "HEAD.lock", "packed-refs.lock", "config.lock")
+    touched = " ".join(f".git/{one}" for one in left)
+    night = Night(tmp_path, agent=f"touch {touched}; {HONEST}")
+    old = lock(night, "refs/heads/old")
+    ran = night.loop()
+    assert ran.code == 0, ran.err
+    for one in left:
+        assert f"the agent left .git/{one}, which was removed" in ran.out
+    assert night.subjects[-2:] == ["feat: write the answer", "chore(loop): records"]
+    assert old.exists(), "it was there before: somebody else's"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.errors import Error
-from raymond.loops import git_settings, submodules
+from raymond.loops import git_settings, locks, submodules
 from raymond.loops.hooks import hooks_in, listed
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step
@@ -72,7 +72,9 @@ class Baseline(Struct, frozen=True, kw_only=True):
     is_index_broken: bool = False
     """Whether git could not read the index."""
     is_locked: bool = False
-    """Whether there was a lock of the index."""
+    """Whether there was a lock of the index, in baselines without `locks`."""
+    locks: list[str] | None = None
+    """The locks of git that were there; None in earlier baselines."""
     refused: list[str] = []
     """Files that git takes into no tree."""
 
@@ -118,7 +120,7 @@ class Keeper(Struct, frozen=True):
             modules=submodules.states(repository, self._modules),
             staged=staged,
             is_index_broken=repository.is_broken(),
-            is_locked=repository.is_locked,
+            locks=locks.there(*git.directories(repository.top)),
             refused=refused,
         )
         return found, self.save(found)
@@ -157,6 +159,15 @@ class Keeper(Struct, frozen=True):
         if git.directories(top) != before.folders:
             raise Error(f"{own} is not the git directory of {top} any more", hint="bring it back, then resume")
         return ["removed .git/HEAD"]
+
+    def free(self, before: Baseline) -> list[tuple[str, bool]]:
+        """The locks of git that were left since, and whether each is removed."""
+        top = self.repository.top
+        found = locks.there(*git.directories(top))
+        old = before.locks if before.locks is not None else found if before.is_locked else []
+        new = [path for path in found if path not in old]
+        gone = locks.removed(new, [top, *self.repository.worktrees()]) if new else []
+        return [(path, path in gone) for path in new]
 
     @property
     def _modules(self) -> str:

@@ -23,7 +23,7 @@ _FORGED = "rewrote what git has stored of the queue"
 _NAMED = 20
 _LONGEST = 150
 """Characters of one reason."""
-_LOCKED = "which stays: once no git is at work here, remove it, then `git reset`"
+_LOCKED = "which stays: remove it once no git is at work here"
 _ADDED = '"{title}" was added to {path} while an agent worked; it counts as proposed'
 _GENERATED = frozenset(
     "node_modules dist build target out bin obj venv .venv env .env.local __pycache__ .pytest_cache .mypy_cache"
@@ -146,6 +146,7 @@ class Inspector:
         if differences:
             kept = self._keeper.restore(before)  # git does nothing below that an agent has set
             _add(found.notes, (f"changed a file of git, which was put back; it is kept as {path}" for path in kept))
+        self._look_at_locks(before, found)
         self._look_at_index(before, found)
         _add(found.tampered, self._keeper.differences_elsewhere(before))
         self._look_at_history(before, found)
@@ -162,11 +163,15 @@ class Inspector:
         modules = self._keeper.changed_modules(before)
         _add(found.review, (f"changed the submodule {path}, which is neither saved nor put back" for path in modules))
 
+    def _look_at_locks(self, before: Baseline, found: Inspection) -> None:
+        """A lock that the agent left is removed if no git can need it."""
+        for path, is_gone in self._keeper.free(before):
+            shown = os.path.relpath(path, self._own.top) if path.startswith(f"{self._own.top}/") else path
+            then = ", then `git reset`" if path.endswith("/index.lock") else ""
+            _add(found.notes, [f"left {shown}, {'which was removed' if is_gone else _LOCKED + then}"])
+
     def _look_at_index(self, before: Baseline, found: Inspection) -> None:
-        """An index that the agent broke is as it was again; a lock that it left is removed if no git can need it."""
-        if self._repository.is_locked and not before.is_locked:
-            way_out = "which was removed" if self._repository.unlock() else _LOCKED
-            _add(found.notes, [f"left .git/index.lock, {way_out}"])
+        """An index that the agent broke is as it was again."""
         if not before.is_index_broken and self._repository.is_broken():
             _add(found.tampered, ["broke .git/index, which was put back"])
             self._keep(found)
@@ -250,9 +255,7 @@ class Inspector:
 
     def _is_ours(self, change: Change) -> bool:
         digest = self._written.get(change.path)
-        return (
-            bool(digest) and change.is_file and sha256(self._repository.blob(change.new)).hexdigest() == digest
-        )
+        return bool(digest) and change.is_file and sha256(self._repository.blob(change.new)).hexdigest() == digest
 
     def _is_our_summary(self, change: Change) -> bool:
         return self._own.is_summary(change.path) and self._is_ours(change)

@@ -21,14 +21,6 @@ class PersonsIndex(GitCalls):
         """Whether somebody is changing the index, or was killed while doing so."""
         return os.path.lexists(f"{self._place}.lock")
 
-    def unlock(self) -> bool:
-        """Remove a lock that was left behind; whether it could be seen that no git is at work here."""
-        if _works_in(self.top):
-            return False
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self._place}.lock")
-        return True
-
     def is_broken(self) -> bool:
         """Whether git cannot read it."""
         return self.run("ls-files", "-z", "--", ".git").returncode != 0
@@ -129,24 +121,3 @@ def _change(aside: GitCalls, before: str, after: str) -> None:
         _, mode, _, new, _ = head.split(b" ")
         lines.append(mode + b" " + new + b"\t" + path + b"\0")
     aside.ask("update-index", "-z", "--index-info", index=True, given=b"".join(lines))
-
-
-def _works_in(top: str) -> bool:
-    """Whether a git may be at work in a tree: also where processes cannot be seen."""
-    try:
-        pids = [one for one in os.listdir("/proc") if one.isdigit()]
-    except OSError:
-        return True
-    return any(_is_git(pid, top) for pid in pids)
-
-
-def _is_git(pid: str, top: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            if not file.read().startswith("git"):
-                return False
-        return f"{os.readlink(f'/proc/{pid}/cwd')}/".startswith(f"{top}/")
-    except FileNotFoundError:
-        return False  # it has ended
-    except OSError:
-        return True  # another user's
