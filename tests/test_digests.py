@@ -7,7 +7,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raymond.digests import sha1, sha256
+from raymond.digests import digest, sha1, sha256
 
 
 @given(st.binary(max_size=300), st.binary(max_size=100))
@@ -16,6 +16,11 @@ def test_they_are_those_of_hashlib(content: bytes, more: bytes) -> None:
     found = sha256(content)
     found.update(more)
     assert found.hexdigest() == hashlib.sha256(content + more).hexdigest()
+
+
+def test_a_long_content_has_the_same_digest() -> None:
+    content = b"x" * 200_000
+    assert digest(content) == hashlib.sha256(content).hexdigest() == sha256(content).hexdigest()
 
 
 def test_a_step_of_a_loop_and_a_seal_load_no_openssl() -> None:

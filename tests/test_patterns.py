@@ -4,10 +4,10 @@ import re
 import subprocess
 import sys
 
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
-WORD = pattern(r"(?P<word>[a-z]+)\d*", re.IGNORECASE)
-BYTES = pattern(rb"^b+$")
+WORD = regex(r"(?P<word>[a-z]+)\d*", re.IGNORECASE)
+BYTES = regex(rb"^b+$")
 
 
 def test_a_pattern_does_what_the_compiled_one_does() -> None:
@@ -25,9 +25,9 @@ def test_a_pattern_does_what_the_compiled_one_does() -> None:
 
 def test_nothing_is_compiled_before_it_is_used() -> None:
     code = (
-        "import re; from raymond.patterns import pattern\n"
+        "import re; from raymond.patterns import regex\n"
         "re.compile = lambda *given: print(*given)\n"
-        "found = pattern('a+')\nprint('used')\ntry: found.match('a')\nexcept AttributeError: pass\n"
+        "found = regex('a+')\nprint('used')\ntry: found.match('a')\nexcept AttributeError: pass\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "used\na+ 0\n"

@@ -3,13 +3,15 @@
 import math
 import re
 
+from raymond.patterns import regex
+
 MOST = 1_000_000_000
 """The most dollars, and the most of anything that is counted."""
 _LARGEST = 1 << 50
 
 
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-_SIZE = re.compile(r"([0-9]{1,12}) ?([KMGT]B|)", re.ASCII | re.IGNORECASE)
+_SIZE = regex(r"([0-9]{1,12}) ?([KMGT]B|)", re.ASCII | re.IGNORECASE)
 
 
 def dollars(value: object) -> float:

@@ -1,4 +1,4 @@
-"""SHA-256 and SHA-1 of a few short contents: the library of OpenSSL is twice as fast, but loading it takes longer."""
+"""SHA-256 and SHA-1 without OpenSSL: its library is twice as fast, but loading it takes longer than a few digests."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -28,3 +28,21 @@ def _found(name: str, *modules: str) -> Callable[[bytes], Digest]:
 
 sha256 = _found("sha256", "_sha2", "_sha256", "hashlib")
 sha1 = _found("sha1", "_sha1", "hashlib")
+_SHORT = 100_000
+"""Bytes from which on OpenSSL is worth its loading."""
+
+
+def begun(length: int) -> Digest:
+    """A SHA-256 for a content of about so many bytes."""
+    if length < _SHORT:
+        return sha256(b"")
+    from hashlib import sha256 as faster
+
+    return faster()
+
+
+def digest(content: bytes) -> str:
+    """The SHA-256 of a content of any length."""
+    found = begun(len(content))
+    found.update(content)
+    return found.hexdigest()

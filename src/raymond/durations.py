@@ -1,8 +1,8 @@
 """Durations as people write them: `90s`, `10m`, `2h`, `1d`."""
 
-import re
+from raymond.patterns import regex
 
-_FORM = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_FORM = regex(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST = 366 * 86400.0
 

@@ -4,7 +4,7 @@ import re
 from typing import Any, AnyStr, cast
 
 
-def pattern(text: AnyStr, flags: int = 0) -> "re.Pattern[AnyStr]":
+def regex(text: AnyStr, flags: int = 0) -> "re.Pattern[AnyStr]":
     """As `re.compile`. Call its methods: functions of `re` do not take it."""
     return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
 

@@ -4,17 +4,17 @@ They are JSON of their own, apart from the tools a workflow names: nothing writt
 """
 
 import os
-import re
 from collections.abc import Iterable
 
 from msgspec import json
 
 from raymond.backends import Places
+from raymond.patterns import regex
 
 # A rule holds a pattern as in .gitignore. `?` is not among these: the program does not understand it escaped, and as it
 # is it matches any character, itself included.
-_OF_PATTERNS = re.compile(r"[\\*\[\]!#]| (?= *\Z)")
-_OF_RULES = re.compile(r"[\\()]")
+_OF_PATTERNS = regex(r"[\\*\[\]!#]| (?= *\Z)")
+_OF_RULES = regex(r"[\\()]")
 
 
 def settings(places: Places, task_folder: str) -> str:

@@ -15,6 +15,7 @@ from raymond.backends.json_lines import as_table, decode
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens, show
+from raymond.patterns import regex
 
 LOG_IN = "run `codex login`, or set CODEX_API_KEY"
 _BY_NAME: dict[str, Kind] = {
@@ -52,11 +53,11 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile("Quota exceeded|To use Codex with|Your workspace is out of|You hit your spend cap"), "billing"),
 )
 """How the program's own sentences begin."""
-_STATUS = re.compile(r"(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b")
-_AGAIN = re.compile(r"try again at (?:(\w{3}) (\d{1,2})[a-z]{2}, (\d{4}) )?(\d{1,2}:\d{2} [AP]M)")
-_GONE = re.compile(r"^Error: .*(?:no rollout found|missing source rollout|Session not found)", re.MULTILINE)
+_STATUS = regex(r"(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b")
+_AGAIN = regex(r"try again at (?:(\w{3}) (\d{1,2})[a-z]{2}, (\d{4}) )?(\d{1,2}:\d{2} [AP]M)")
+_GONE = regex(r"^Error: .*(?:no rollout found|missing source rollout|Session not found)", re.MULTILINE)
 """The error for a branch whose conversation, or one that it came from, is missing."""
-_TOO_LONG = re.compile(r'"input_error_code":"input_too_large","max_chars":(\d+)')
+_TOO_LONG = regex(r'"input_error_code":"input_too_large","max_chars":(\d+)')
 _LIFE = [Observation("life")]
 
 

@@ -6,15 +6,15 @@ A profile replaces what the user's settings say of that sandbox, so that is carr
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import json
 
 from raymond.backends import Places, Turn
+from raymond.patterns import regex
 
-_NO_PATH = re.compile(r"[*?\[\x00-\x1f\x7f]")
+_NO_PATH = regex(r"[*?\[\x00-\x1f\x7f]")
 """What the program takes for a pattern, or cannot take at all."""
 
 

@@ -5,19 +5,19 @@ finds there. What it is told for one turn it neither asks about nor writes down.
 """
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import json
 
 from raymond.backends import instructions
+from raymond.patterns import regex
 from raymond.store.trust import top_of
 
 _INSTRUCTIONS = "AGENTS.md"
 _MOST_INSTRUCTIONS = 32 << 10
 """Bytes; the program itself reads no more."""
-_NO_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_NO_TEXT = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
 """What TOML does not take in a text as it is."""
 
 

@@ -4,20 +4,20 @@ In config.toml: `[backends.NAME] command = ["my-agent", "--id", "{new}"]`, and w
 conversation, `resume` or `branch` with `{session}`.
 """
 
-import re
 from typing import Any
 
 from raymond import amounts
 from raymond.backends import Abilities, Command, Found, Observation, Reply, Setup, Trouble, Turn
 from raymond.errors import UsageError
 from raymond.machine.inputs import Spending
+from raymond.patterns import regex
 from raymond.system import programs
 
 _TEMPLATES = ("command", "resume", "branch")
 _KEYS = (*_TEMPLATES, "cost")
 _NAMES = ("new", "session", "model", "effort")
 _OPTIONAL = ("{model}", "{effort}")
-_PLACE = re.compile(r"\{([a-z]+)\}")
+_PLACE = regex(r"\{([a-z]+)\}")
 _EXAMPLES = {
     "command": '["my-agent", "--id", "{new}"]',
     "resume": '["my-agent", "--resume", "{session}"]',

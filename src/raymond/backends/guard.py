@@ -5,7 +5,6 @@ ending, cost and observation is checked here. So is the form of what becomes an 
 conversation comes from the output of the turn before, and a model perhaps from an agent.
 """
 
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -17,10 +16,11 @@ from raymond.errors import Error
 from raymond.language.tags import NAME
 from raymond.machine.failures import REPORTED
 from raymond.machine.inputs import Spending
+from raymond.patterns import regex
 from raymond.system import faults
 
 _MOST_TOKENS = 1 << 60
-_SESSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
+_SESSION = regex(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
 
 class Guarded:

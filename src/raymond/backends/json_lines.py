@@ -1,11 +1,12 @@
 """Lines of JSON from a program that may print anything."""
 
-import re
 from typing import Any
 
 import msgspec
 
-_LONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+from raymond.patterns import regex
+
+_LONE = regex(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """Half of a surrogate pair; the other half may have been cut off."""
 _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 

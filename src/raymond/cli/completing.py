@@ -1,7 +1,6 @@
 """What can come next on a command line, for the completion scripts of shells."""
 
 import os
-import re
 import shlex
 import signal
 import sys
@@ -9,11 +8,12 @@ import sys
 from click.shell_completion import CompletionItem, ShellComplete
 
 from raymond.cli import COMMANDS, COMPLETE, go_to, group, is_path
+from raymond.patterns import regex
 from raymond.text import visible
 
 _WORK, _PATIENCE = 2.0, 10.0
 """Seconds of work, and of waiting for a disk or a busy machine, after which a person who pressed Tab gets nothing."""
-_SAFE = re.compile(r"[\w@%+=,./-]+")
+_SAFE = regex(r"[\w@%+=,./-]+")
 """Words that mean the same in every shell, quoted or not; others are not offered."""
 
 

@@ -1,13 +1,14 @@
 """What is wrong with a command line, in our words instead of click's."""
 
 import difflib
-import re
 
 import click
 
-_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
-_COMMAND = re.compile(r"No such command ['`\"](.*?)['`\"]")
-_RANGE = re.compile(r"^(-?\d+) is not in the range x>=(\d+)$")
+from raymond.patterns import regex
+
+_EXTRA = regex(r"Got unexpected extra arguments? \((.*)\)")
+_COMMAND = regex(r"No such command ['`\"](.*?)['`\"]")
+_RANGE = regex(r"^(-?\d+) is not in the range x>=(\d+)$")
 _EXAMPLES = {
     "--budget": "--budget 5",
     "--keep": "--keep 30d",

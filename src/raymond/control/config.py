@@ -18,6 +18,7 @@ from raymond.language.tags import NAME
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.machine.prices import show as dollars
 from raymond.machine.run_started import TWIN_MAX
+from raymond.patterns import regex
 from raymond.store import settings_file
 from raymond.system import faults, files, git
 
@@ -26,9 +27,9 @@ SITE_FILE = "/etc/raymond/policy.toml"
 PREFIX = "RAYMOND_"
 PARALLEL = 4
 """Turns at once when nobody says how many."""
-_ATOM = re.compile(r"\\.|\[\^?\]?(?:\\.|[^]\\])*\]", re.DOTALL)
+_ATOM = regex(r"\\.|\[\^?\]?(?:\\.|[^]\\])*\]", re.DOTALL)
 """An escaped character, or a set of them."""
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = regex(r"[A-Za-z0-9_-]+")
 
 
 class Key(Struct, frozen=True):

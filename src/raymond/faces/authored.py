@@ -1,11 +1,11 @@
 """The author's files in what a failed script printed: it ran from a copy that nobody should change."""
 
 import os
-import re
 
+from raymond.patterns import regex
 from raymond.store.home import UNPACKED
 
-_COPY = re.compile(rf"(?:/[^\s/:'\"]+)+/{UNPACKED}/[0-9a-f]{{64}}/")
+_COPY = regex(rf"(?:/[^\s/:'\"]+)+/{UNPACKED}/[0-9a-f]{{64}}/")
 """The folder of one workflow among those that are unpacked."""
 PRINTED = ("out", "err", "note", "error")
 """What of a transcript is shown with the author's files; agents were sent the names of their copies, and say them."""

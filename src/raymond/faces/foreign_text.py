@@ -7,12 +7,13 @@ from typing import TextIO
 
 from raymond.faces import cells
 from raymond.faces.table import fit
+from raymond.patterns import regex
 from raymond.text import safe, visible
 
 MARGIN = "  | "
 """Before what a terminal would wrap."""
 _LONGEST = 300
-_UNSEEN = re.compile(
+_UNSEEN = regex(
     r"[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0e\U000e0100-\U000e01ef]"
     r"|(?<![\u2190-\u2bff\U0001f000-\U0001faff])\ufe0f"
 )
@@ -20,18 +21,18 @@ _UNSEEN = re.compile(
 _WORD = r"""(?:[\w./@%+=:,|&>-]|'[^']*'|"'")+"""
 _PROSE = "(?!(?:allows|continues|ends|lists|returns|runs|shows|starts|stops|takes|tells|with|would) )"
 """Where a command is over and a sentence about it goes on."""
-_QUOTED = re.compile(r"""(?<![^ (=])'[^']*'(?:"'"'[^']*')*""")
+_QUOTED = regex(r"""(?<![^ (=])'[^']*'(?:"'"'[^']*')*""")
 """What a shell takes as it is."""
-_COMMAND = re.compile(rf"(?:^|: ) *((?:raymond|git) {_WORD}(?: {_PROSE}{_WORD}(?<!,))*)$")
+_COMMAND = regex(rf"(?:^|: ) *((?:raymond|git) {_WORD}(?: {_PROSE}{_WORD}(?<!,))*)$")
 """At the end of a line of ours, when nothing in it is quoted."""
 _VALUE = f"(?: (?!-){_PROSE}{_WORD})?"
-_INLINE = re.compile(
+_INLINE = regex(
     rf"raymond(?: -C {_WORD})? [a-z]+{_VALUE}{_VALUE}(?: --?[a-z][\w-]*{_VALUE}| [A-Z]+)*|--[a-z-]+ {_WORD}"
 )
 """In the middle of one: a command, perhaps with a word too many, or a flag with its value."""
 _KEPT = "\0"
 """In the place of a blank at which a line is not broken; text that is safe to show has none."""
-_PART = re.compile(rf"(?:(-C|--[a-z][\w-]*|trust|run) (?!-))?({_WORD})")
+_PART = regex(rf"(?:(-C|--[a-z][\w-]*|trust|run) (?!-))?({_WORD})")
 """A word of a command, and the flag before it."""
 _PLACES = {"--allow-tool": "TOOL", "--goto": "STATE", "--root": "DIR", "-C": "DIR", "trust": "DIR", "run": "PATH"}
 """What a value that has no room is called."""

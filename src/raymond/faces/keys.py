@@ -5,9 +5,11 @@ import re
 
 from msgspec import Struct
 
+from raymond.patterns import regex
+
 _PASTE, _PASTED = "\x1b[200~", "\x1b[201~"
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z])")
-_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?\Z")
+_SEQUENCE = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z])")
+_UNFINISHED = regex(r"\x1b(?:\[[0-?]*[ -/]*|O)?\Z")
 _LONGEST = 32
 """Characters of an escape sequence; what is longer is not one."""
 _MOST = 1 << 20

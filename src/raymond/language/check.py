@@ -5,9 +5,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from raymond.patterns import regex
+
 EXPECTED = 'expected: 0, or: output contains "ok", or: output matches /^ok/'
-_CONTAINS = re.compile(r'output contains "(?P<text>.+)"', re.DOTALL)
-_MATCHES = re.compile(r"output matches /(?P<text>.+)/", re.DOTALL)
+_CONTAINS = regex(r'output contains "(?P<text>.+)"', re.DOTALL)
+_MATCHES = regex(r"output matches /(?P<text>.+)/", re.DOTALL)
 _MOST = 255
 """The highest exit code of a process."""
 

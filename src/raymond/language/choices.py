@@ -1,13 +1,14 @@
 """The answers that a question offers: `choices="yes,no"`."""
 
-import re
 from collections.abc import Sequence
+
+from raymond.patterns import regex
 
 MOST = 50
 """Choices of a question."""
 LONGEST = 200
 """Characters of a choice."""
-_LIKE_COMMAS = re.compile(r"[\u02cc\u02cf\u060c\u201a\u2e34\u2e41\u2e49\u3001\ufe10\ufe11\ufe50\ufe51\uff0c\uff64]")
+_LIKE_COMMAS = regex(r"[\u02cc\u02cf\u060c\u201a\u2e34\u2e41\u2e49\u3001\ufe10\ufe11\ufe50\ufe51\uff0c\uff64]")
 """What looks like the comma between two choices."""
 
 

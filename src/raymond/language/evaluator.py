@@ -1,6 +1,5 @@
 """Evaluator: a second opinion on a transition, and what its verdicts lead to."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -8,14 +7,15 @@ from msgspec import Struct
 from raymond.language import reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
+from raymond.patterns import regex
 
 KEEP = "keep"
 """The verdict that leaves a transition as it is."""
 MATCH, NONE = "match", "none"
 """The verdicts of a pattern without a group: it was found in the message, or not."""
-_AROUND = re.compile(r"\A[\W_]+|[\W_]+\Z")
+_AROUND = regex(r"\A[\W_]+|[\W_]+\Z")
 """Markdown and punctuation around a word."""
-_RESULT = re.compile(r"</?result>")
+_RESULT = regex(r"</?result>")
 """A judge that writes its verdict as a result means the same."""
 
 

@@ -3,13 +3,14 @@
 Only what a fork or the start of the run has given counts: the input of a visit may come from an agent.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from raymond.patterns import regex
+
 KEYS = ("gate", "gate_timeout", "seal", "unseal", "on_review")
 """The keys that may have one."""
-_WHOLE = re.compile(r"\s*\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}\s*")
+_WHOLE = regex(r"\s*\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}\s*")
 _LISTS = ("seal", "unseal")
 
 

@@ -17,6 +17,7 @@ from raymond.language.policy_keys import KEYS
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
+from raymond.patterns import regex
 
 __all__ = ["Allowed", "Evaluator", "Parsed", "Policy", "bare", "check", "implicit", "instructions", "parse", "permit"]
 
@@ -224,7 +225,7 @@ def _block(text: str, file: str) -> tuple[Document, str, int]:
     return document, text, 1
 
 
-_ALMOST = re.compile(r"(?:#|::)\s*/{2,4}\s*raymond\s*:?\s*", re.IGNORECASE)
+_ALMOST = regex(r"(?:#|::)\s*/{2,4}\s*raymond\s*:?\s*", re.IGNORECASE)
 
 
 def _misspelt(lines: list[str], comment: str, file: str) -> Document:

@@ -12,11 +12,12 @@ from raymond.language.check import EXPECTED, Check, expectation
 from raymond.language.evaluator import KEEP, MATCH, NONE, Evaluator
 from raymond.language.frontmatter import Document, Path
 from raymond.language.tags import BUILT_IN, NAME, TAGS, VARIABLE
+from raymond.patterns import regex
 
 PERMISSION_MODES = ("default", "manual", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions")
 ON_DENIED = ("count", "pause")
 _BRACKETS = r"write it like Bash(make test:*), and \( or \) for a bracket that is part of the command"
-_BRACKET = re.compile(r"\\.|[()]", re.DOTALL)
+_BRACKET = regex(r"\\.|[()]", re.DOTALL)
 _NAMES = "begin with a letter or a digit; then letters, digits and _.:/@+[]- may follow"
 _VERDICTS = 'verdicts: {"yes": keep, "no": <goto>FIX.md</goto>}'
 # The names of what other tags have are mistakes here rather than variables.

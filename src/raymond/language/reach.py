@@ -12,6 +12,7 @@ from raymond.language.policy import Policy
 from raymond.language.scanner import Tag
 from raymond.language.tags import TAGS
 from raymond.language.workflow import Reach, State, Workflow
+from raymond.patterns import regex
 
 PLACEHOLDERS = ("...", "…")
 """What stands for any name."""
@@ -24,7 +25,7 @@ _COMPUTED = rf"</[^A-Za-z!]|{BESIDE}"
 """Of a script: the name of a tag is a value, or another file may print tags."""
 _STATE_KEYS = "|".join({name for form in TAGS.values() for name, one in form.attributes.items() if one.kind == "state"})
 _NAMING = rf"""\b(?:{_STATE_KEYS})=\\?["']?([^"'\\\s]*)"""
-NAME = re.compile(r"\w[\w.-]*")
+NAME = regex(r"\w[\w.-]*")
 """What the name of a state looks like."""
 
 

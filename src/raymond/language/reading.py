@@ -23,12 +23,13 @@ from raymond.language.tags import (
     Result,
     Transition,
 )
+from raymond.patterns import regex
 
 MOST_FORKS = 10_000
 
 # Most scripts write one transition and nothing else: this spares them the scanner.
-_PLAINEST = re.compile(r"<(goto|reset|result)>([A-Za-z0-9_./-]+)</\1>\n?")
-_TRANSITION = re.compile(rf"<(?:{'|'.join(name for name in TAGS if name != 'print')})[\s>]")
+_PLAINEST = regex(r"<(goto|reset|result)>([A-Za-z0-9_./-]+)</\1>\n?")
+_TRANSITION = regex(rf"<(?:{'|'.join(name for name in TAGS if name != 'print')})[\s>]")
 _ONE = "end with exactly one transition, e.g. <goto>NEXT.md</goto> or <result>text</result>"
 _COUNTS = {2: "two", 3: "three"}
 _BESIDE_FORKS: tuple[list[str], ...] = ([], *([name] for name in TAGS["fork"].attributes["next"].unless))

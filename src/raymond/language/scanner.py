@@ -14,6 +14,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from raymond.language.tags import TAGS
+from raymond.patterns import regex
 
 NAMES = tuple(TAGS)
 LIMIT = 8 * 1024 * 1024
@@ -27,16 +28,16 @@ _find = str.find  # a name of its own, so that tests can count how much text is 
 _BEFORE = 4
 """Characters kept before the position: a line end and three spaces decide whether something is a fence."""
 _NAMES = "|".join(NAMES)
-_TAG = re.compile(rf"<({_NAMES})(?=[\s>])")
+_TAG = regex(rf"<({_NAMES})(?=[\s>])")
 # Every branch begins with a literal, so that `re` skips prose quickly; the last ones are tokens cut off by the end.
-_CANDIDATE = re.compile(
+_CANDIDATE = regex(
     rf"``*+|~~~~*+|<(?:!--|({_NAMES})(?=[\s>])|/({_NAMES})>|[a-z!/\-]{{0,9}}+\Z)|~~?\Z",
 )
-_RUN = re.compile(r"``*+")
-_ATTRIBUTE = re.compile(r"""\s++([^\s=<>"'/]++)=(?:"([^"]*+)"|'([^']*+)')""")
-_END = re.compile(r"\s*+>")
-_HALF = re.compile(r"""\s*(?:(?<=\s)[^\s=<>"'/]++(?:=(?:"[^"]*+|'[^']*+)?)?)?\Z""")
-_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos);")
+_RUN = regex(r"``*+")
+_ATTRIBUTE = regex(r"""\s++([^\s=<>"'/]++)=(?:"([^"]*+)"|'([^']*+)')""")
+_END = regex(r"\s*+>")
+_HALF = regex(r"""\s*(?:(?<=\s)[^\s=<>"'/]++(?:=(?:"[^"]*+|'[^']*+)?)?)?\Z""")
+_ENTITY = regex(r"&(lt|gt|amp|quot|apos);")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 

@@ -9,17 +9,19 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from raymond.patterns import regex
+
 _DEEPEST = 40
 """Groups and substitutions inside of each other; what is deeper is not read."""
 _BREAKS = " \t\n;&|()<>"
-_ARROW = re.compile(r"&>>|&>|>>|>\||>&|<>|<<<|<<-|<<|<&|<|>")
-_SUM = re.compile(r"\$?\(\((.*?)\)\)", re.DOTALL)
+_ARROW = regex(r"&>>|&>|>>|>\||>&|<>|<<<|<<-|<<|<&|<|>")
+_SUM = regex(r"\$?\(\((.*?)\)\)", re.DOTALL)
 _WRITING = (">", ">>", ">|", "&>", "&>>", "<>", ">&")
 _CLOSING = frozenset({"}", "fi", "done", "esac"})
 _OPENING = frozenset("{ ! if then elif else while until do time coproc".split())
 _HEADS = frozenset("for case select function".split())
 """Words that begin something which is not a command itself."""
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
+_ASSIGNMENT = regex(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 
 
 class Command(Struct):

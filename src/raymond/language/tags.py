@@ -1,20 +1,21 @@
 """The tags of the language: what each one says, as a value, and how it is written, in one table."""
 
-import re
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.patterns import regex
+
 BUILT_IN = frozenset(
     "input result results run_input workflow_id agent_id state visit attempt task_folder workflow_dir"
     " error gate gate_result transitions include output transition".split()
 )
 """Names that a fork may not give to a variable."""
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 """What the name of a variable looks like."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+\[\]-]{0,199}")
+NAME = regex(r"[A-Za-z0-9][A-Za-z0-9_.:/@+\[\]-]{0,199}")
 """What a model or an effort is called: it becomes an argument of a program, and must not look like a flag."""
 
 

@@ -4,8 +4,10 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_NAME = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}")
-_PLACE = re.compile(r"\{\{(?:include:([^{}\n]+)|([A-Za-z_][A-Za-z0-9_]*))\}\}")
+from raymond.patterns import regex
+
+_NAME = regex(r"\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}")
+_PLACE = regex(r"\{\{(?:include:([^{}\n]+)|([A-Za-z_][A-Za-z0-9_]*))\}\}")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 

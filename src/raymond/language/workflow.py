@@ -1,6 +1,5 @@
 """Workflow, State: a definition as values; names, entry point."""
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
@@ -16,10 +15,11 @@ from raymond.language.frontmatter import Mark, Path
 from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal, cut
 from raymond.language.settings import SETTINGS_FILE, Settings, read_settings, slug
+from raymond.patterns import regex
 
 __all__ = ["Settings", "State", "Workflow", "bare", "build", "is_state", "read_settings", "resolve"]
 _NOT_STATES = frozenset({"readme.md", "changelog.md", "claude.md", "agents.md", "skill.md"})
-_UNSAFE = re.compile(r"\A\.|[/\\\0]|\A[A-Za-z]:")
+_UNSAFE = regex(r"\A\.|[/\\\0]|\A[A-Za-z]:")
 ENTRIES = ("1_START", "START")
 _MOST_LISTED = 8
 _LONGEST_NAME = 255

@@ -1,12 +1,12 @@
 """Agent, Visit, Conversation: a thread of control, its stay in one state, and what it remembers."""
 
-import hashlib
 from collections.abc import Container
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from raymond.digests import digest
 from raymond.language import tags
 from raymond.language.tags import Transition
 from raymond.machine.asked_file import AskedFile
@@ -320,7 +320,7 @@ def file_name(agent: str) -> str:
     data = agent.encode()
     if len(data) <= 150:
         return agent
-    return f"{data[:100].decode(errors='ignore')}-{hashlib.sha256(data).hexdigest()[:16]}"
+    return f"{data[:100].decode(errors='ignore')}-{digest(data)[:16]}"
 
 
 def rename(agent: Agent, names: dict[str, str]) -> None:

@@ -1,10 +1,11 @@
 """Outcome: how an agent ended, and what of its result is held in memory."""
 
-import hashlib
 from collections.abc import Callable
 from typing import TypeAlias
 
 from msgspec import Struct
+
+from raymond.digests import digest
 
 LONG = 16 << 10
 """Characters; a longer text is kept in a file of its own."""
@@ -48,4 +49,4 @@ def data_of(text: str) -> bytes:
 
 def name_of(data: bytes) -> str:
     """The name of the file that keeps a long text."""
-    return hashlib.sha256(data).hexdigest()
+    return digest(data)

@@ -1,9 +1,9 @@
 """The text sent to a model: the rendered prompt, or a reminder of what was wrong with the last reply."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 
+from raymond.digests import digest
 from raymond.language import judges, policy, reading, template
 from raymond.language.allowed_transitions import show
 from raymond.language.tags import TAGS
@@ -12,11 +12,12 @@ from raymond.machine import variables
 from raymond.machine.agent import Agent, Visit
 from raymond.machine.run import Run, pool_of
 from raymond.machine.workspace import Workspace
+from raymond.patterns import regex
 
-_TAG = re.compile(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_TAG = regex(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 _MOST_FILES = 20
 """Files that an agent is told it changed."""
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = regex(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 BLOCKED = "(Some tools you needed were denied. Someone has reviewed this and may have allowed them. Please try again.)"
 CAPPED = "(Your last turn reached its cost limit. More budget is available now: continue where you left off.)"
 INTERRUPTED = "(Your last attempt was interrupted. Its changes may already be in the working tree.)"
@@ -128,7 +129,7 @@ def _fenced(output: str) -> str:
     """What others printed. Whoever wrote it cannot know its digest, and so cannot close the fence."""
     if not output:
         return ""
-    fence = f"output {hashlib.sha256(output.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    fence = f"output {digest(output.encode('utf-8', 'replace'))[:16]}"
     return f"--- {fence}\n{neutral(output)}\n--- end of {fence}\n"
 
 

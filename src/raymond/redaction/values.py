@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from raymond.patterns import regex
 from raymond.redaction.escapes import Unescaped
 from raymond.redaction.patterns import compiled
 
@@ -12,7 +13,7 @@ LEAST = 12
 """Characters a value must have: shorter ones occur in any text by chance."""
 
 
-_NAME = re.compile(
+_NAME = regex(
     r"KEY|TOKEN|SECRET|PASS(?!ENGER)|PWD|CREDENTIAL|COOKIE|WEBHOOK|AUTH(?!OR(?!I[ZS]))|(?:^|_)(?:PAT|DSN)(?:_|$)",
     re.IGNORECASE,
 )

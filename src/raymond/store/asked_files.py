@@ -1,11 +1,11 @@
 """The files of a question: as they are when it is asked, and when it is answered."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from raymond.digests import digest
 from raymond.language.refusal import Refusal
 from raymond.machine.asked_file import AskedFile
 from raymond.system import files
@@ -46,7 +46,7 @@ def look(cwd: str, path: str) -> Found:
         return Found(path, b"", "", "`files` has a path with a NUL in it")
     if len(data) > LARGEST:
         return Found(path, b"", "", f"`{path}` is larger than {LARGEST >> 20} MiB")
-    return Found(path, data, hashlib.sha256(data).hexdigest())
+    return Found(path, data, digest(data))
 
 
 def take(cwd: str, given: str) -> tuple[AskedFile, ...] | Refusal:

@@ -5,11 +5,11 @@ one that is just starting need nothing that is removed here.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from time import time
 
 from raymond.errors import JournalError
+from raymond.patterns import regex
 from raymond.store import exports, lock
 from raymond.store import project as projects
 from raymond.store.home import Home
@@ -20,12 +20,12 @@ from raymond.system import files, folders
 
 GRACE = 3600.0
 """Seconds for which what nobody refers to is kept: somebody may be about to."""
-_SOURCE = re.compile(r"[0-9a-f]{64}\.zip")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_UNFINISHED = re.compile(r"\.[A-Za-z0-9_-]{1,100}\.[0-9a-f]{8}\.(new|old)")
+_SOURCE = regex(r"[0-9a-f]{64}\.zip")
+_DIGEST = regex(r"[0-9a-f]{64}")
+_UNFINISHED = regex(r"\.[A-Za-z0-9_-]{1,100}\.[0-9a-f]{8}\.(new|old)")
 """What a process that was killed left of a folder that it made or removed."""
-_ABOUT_ASIDE = re.compile(r"project\.json\.[0-9a-f]{8}\.tmp")
-_ASIDE = re.compile(r"[0-9a-f]{64}\.zip\.[0-9a-f]{8}\.tmp")
+_ABOUT_ASIDE = regex(r"project\.json\.[0-9a-f]{8}\.tmp")
+_ASIDE = regex(r"[0-9a-f]{64}\.zip\.[0-9a-f]{8}\.tmp")
 
 
 def remove_run(

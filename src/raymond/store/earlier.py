@@ -9,16 +9,16 @@ transcripts/ID/      sessions/ID/      spool/ID/
 
 import contextlib
 import errno
-import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator
 
 import msgspec
 
+from raymond.digests import digest
 from raymond.errors import Error, JournalError, NewerJournal, RunExists, UsageError, WorkflowError
 from raymond.machine.run import Run
+from raymond.patterns import regex
 from raymond.store import journal
 from raymond.store.exports import former_journal
 from raymond.store.lock import Holder
@@ -28,8 +28,8 @@ from raymond.system import files, folders
 from raymond.system.locks import FileLocks
 
 _TOP = ".raymond"
-_BLOB = re.compile(rb'"\\u0000blob:([^"]*)"')
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_BLOB = regex(rb'"\\u0000blob:([^"]*)"')
+_DIGEST = regex(r"[0-9a-f]{64}")
 _MOST = 1 << 30
 _DEEPEST = 8
 _KEPT = ("transcripts", "sessions", "spool")
@@ -153,7 +153,7 @@ def _copy_blob(tree: str, aside: RunFolder, name: str) -> None:
         raise _not_kept(tree, aside.id, f"its journal names a text `{name[:80]}`, which cannot be one of its own")
     with folders.below(tree, _TOP, "blobs") as fd:
         data = _read(name, fd)
-    if hashlib.sha256(data).hexdigest() != name:
+    if digest(data) != name:
         raise _not_kept(tree, aside.id, f"the text {name[:16]} was changed after it was kept")
     files.make_private(aside.blobs)
     _put(f"{aside.blobs}/{name}", data)

@@ -6,10 +6,10 @@ A program that is started in a folder uses the settings it finds there: hooks, s
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from itertools import chain
 from typing import TypeAlias
 
+from raymond.digests import digest
 from raymond.system import files, git
 
 NAMES = (".claude", ".codex", ".mcp.json")
@@ -161,11 +161,11 @@ def _hash(path: str) -> tuple[str, int]:
         if stat.S_ISLNK(found.st_mode):
             if os.path.basename(path) in _SETTINGS:
                 raise Unclear(f"{path} is a link")
-            return sha256(b"-> " + os.fsencode(os.readlink(path))).hexdigest(), 0
+            return digest(b"-> " + os.fsencode(os.readlink(path))), 0
         data = files.contents(path, MOST_BYTES + 1)
     except OSError as error:
         raise Unclear(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
-    return sha256(data).hexdigest(), len(data)
+    return digest(data), len(data)
 
 
 def _text(name: str) -> str:

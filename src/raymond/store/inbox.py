@@ -2,15 +2,15 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 
 import msgspec
 
 from raymond.machine.requests import Request
+from raymond.patterns import regex
 from raymond.system import faults, files
 
-_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ID = regex(r"[A-Za-z0-9._-]{1,64}")
 """What is in the journal of every request, so it must not be whatever somebody wants to have there."""
 MOST = 1 << 20
 """Bytes of a request; nobody asks for more."""

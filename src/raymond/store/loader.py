@@ -1,6 +1,5 @@
 """Folder, zip or file -> Workflow, and the snapshot a run keeps of it."""
 
-import hashlib
 import os
 import re
 import stat
@@ -12,16 +11,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import pasted
+from raymond.digests import digest
 from raymond.errors import Diagnostic, WorkflowError, WorkflowNotFound
 from raymond.language import frontmatter, reach
 from raymond.language.settings import SETTINGS_FILE, read_settings
 from raymond.language.workflow import Workflow, bare, build, extension, is_state
+from raymond.patterns import regex
 from raymond.store import zips
 from raymond.store.zips import MOST_BYTES, MOST_FILES, refusal, too_large
 from raymond.text import visible
 
 _BOM = b"\xef\xbb\xbf"
-_HASH = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
+_HASH = regex(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 _TEXTS = (".md", ".txt")
 REPLIES_FILE = "replies.yaml"
 _READ = {name: name for name in (SETTINGS_FILE, REPLIES_FILE)}
@@ -208,11 +209,11 @@ def _zip(full: str, path: str) -> dict[str, bytes]:
         raise too_large(f"this zip is {size / 1024**2:.0f} MiB large", path)
     with open(full, "rb") as file:
         data = file.read()
-    digest = hashlib.sha256(data).hexdigest()
+    found = digest(data)
     wanted = _HASH.search(os.path.basename(full))
-    if wanted and wanted[0].lower() != digest:
+    if wanted and wanted[0].lower() != found:
         message = "the SHA-256 in the name of this zip does not match its content"
-        raise refusal("hash-mismatch", message, path, f"get it again, or rename it: its SHA-256 is {digest}")
+        raise refusal("hash-mismatch", message, path, f"get it again, or rename it: its SHA-256 is {found}")
     files = zips.read(data, file=path)
     return {name: content for name, content in files.items() if not name.startswith("tests/")}
 

@@ -1,15 +1,15 @@
 """The folder of one run: everything that is kept about it, and nothing of any other."""
 
 import os
-import re
 
 from msgspec import Struct
 
 from raymond.errors import RunExists
+from raymond.patterns import regex
 from raymond.store.home import Home
 from raymond.system import folders
 
-ID_FORM = re.compile(r"[A-Za-z0-9_-]{1,100}")
+ID_FORM = regex(r"[A-Za-z0-9_-]{1,100}")
 JOURNAL = "journal.jsonl"
 
 

@@ -1,7 +1,5 @@
 """Zip files: read one that somebody made, with strict checks, and write Raymond's own snapshots."""
 
-import hashlib
-import re
 import stat
 from collections.abc import Iterator, Mapping
 from io import BytesIO
@@ -9,7 +7,9 @@ from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import DEFLATED, MAX_WBITS, compressobj, crc32
 
+from raymond.digests import begun
 from raymond.errors import Diagnostic, WorkflowError
+from raymond.patterns import regex
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -22,7 +22,7 @@ MOST_RATIO = 100
 FOLDERS = ("lib", "tests")
 """The only folders allowed below the top."""
 _SMALL = 64
-_DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE = regex(r"[A-Za-z]:")
 
 # The format of zip files, as in PKWARE's APPNOTE 4.3.
 _ABOUT = Struct("<HHHHHIIIHH")
@@ -82,7 +82,7 @@ def _pack(content: bytes) -> tuple[int, bytes]:
 
 def digest(files: Mapping[str, bytes]) -> str:
     """The SHA-256 of names and contents: the same on every machine, whatever tool packs the zip."""
-    seen = hashlib.sha256()
+    seen = begun(sum(map(len, files.values())))
     for name in sorted(files):
         content = files[name]
         seen.update(f"{len(name.encode())} {len(content)} {name}\n".encode())

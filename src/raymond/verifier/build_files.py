@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 _FREE_OF_MAVEN = frozenset(
     {"modelVersion", "groupId", "artifactId", "version", "name", "description", "url", "inceptionYear", "organization"}
@@ -17,21 +17,21 @@ _FREE_OF_MAVEN = frozenset(
 _ITEMS = "ItemGroup"
 _FREE_ITEMS = frozenset({"PackageReference", "ProjectReference", "Compile", "Content", "None", "EmbeddedResource"})
 _FREE_ATTRIBUTES = frozenset({"Include", "Version", "PrivateAssets", "IncludeAssets"})
-_GRADLE = pattern(
+_GRADLE = regex(
     r"^[ \t]*(?:(?:\w+(?:Implementation|Api|Only|Processor)|implementation|api|kapt|ksp|classpath)[ \t]*[( ][^;{}\n]*"
     r"|(?:group|version|description)\b[ \t]*=?[ \t]*[\"'][^\"'\n]*[\"'])[ \t]*$",
     re.MULTILINE,
 )
 """A line that is a dependency, or a name."""
-_MIX = pattern(r"^[ \t]*(?:\[?\{:\w+,[^\n]*\}[\],]{0,2}|@?version:? \"[^\"\n]*\",?)[ \t]*$", re.MULTILINE)
-_CMAKE = pattern(
+_MIX = regex(r"^[ \t]*(?:\[?\{:\w+,[^\n]*\}[\],]{0,2}|@?version:? \"[^\"\n]*\",?)[ \t]*$", re.MULTILINE)
+_CMAKE = regex(
     r"\b(?:add_executable|add_library|target_sources|target_link_libraries|target_include_directories|find_package"
     r"|cmake_minimum_required|project)[ \t]*\(([^()]*)\)",
     re.IGNORECASE,
 )
-_MESON = pattern(r"\b(?:executable|library|static_library|shared_library|dependency|files|project)[ \t]*\(([^()]*)\)")
-_COMMENT = pattern(r"#[^\n]*")
-_TESTS = pattern(r"test|spec|check|verify", re.IGNORECASE)
+_MESON = regex(r"\b(?:executable|library|static_library|shared_library|dependency|files|project)[ \t]*\(([^()]*)\)")
+_COMMENT = regex(r"#[^\n]*")
+_TESTS = regex(r"test|spec|check|verify", re.IGNORECASE)
 """In the names of sources that are built to check others."""
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from raymond.patterns import pattern
+from raymond.patterns import regex
 from raymond.verifier import makefiles, readers
 from raymond.verifier.makefiles import text as _read
 
 ALWAYS = ("bash", "sh", "env", "python", "python3", "node", "npm", "npx", "git", "make", "pytest")
 """Programs that checks start without naming them."""
-_BETWEEN = pattern(r"[;&|()`<>\n{}]|\$\(")
-_ASSIGNED = pattern(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
+_BETWEEN = regex(r"[;&|()`<>\n{}]|\$\(")
+_ASSIGNED = regex(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
 _WHOLE = ("bats", "mocha", "jasmine", "prove", "run-parts", "phpunit", "node", "busted", "tape")
 """Programs that run whatever is in a folder that they are given."""
 _PUTS = frozenset({"mkdir", "rmdir", "rm", "cp", "mv", "ln", "touch", "install", "chmod", "tar", "echo", "printf"})
@@ -23,7 +23,7 @@ _PUTS = frozenset({"mkdir", "rmdir", "rm", "cp", "mv", "ln", "touch", "install",
 _MAKE = ("make", "gmake")
 _RUNNERS = (*_MAKE, "npm", "pnpm", "yarn", "bun")
 """Programs that run the recipes of a folder."""
-_LEAVES = pattern(r"(?:^|[\s(;&])(?:cd|pushd|-C|--directory|--prefix|--cwd)\b")
+_LEAVES = regex(r"(?:^|[\s(;&])(?:cd|pushd|-C|--directory|--prefix|--cwd)\b")
 """In a line that starts a runner in another folder."""
 _ROUNDS = 5
 """How far recipes that lead to others are followed."""
@@ -31,7 +31,7 @@ _MOST_RECIPES = 1000
 _MOST_FOLDERS = 100
 _TASKS = {"invoke": "tasks.py", "inv": "tasks.py", "doit": "dodo.py", "fab": "fabfile.py"}
 """Programs -> the file that they run; any other program may have one of that name."""
-_SCRIPT = pattern(r"(?<![\w./-])[\w./-]+\.(?:sh|bash)\b")
+_SCRIPT = regex(r"(?<![\w./-])[\w./-]+\.(?:sh|bash)\b")
 _SCRIPTED = (*makefiles.NAMES, "justfile", "Justfile", ".justfile", "package.json", "tox.ini")
 """Files whose recipes start scripts."""
 

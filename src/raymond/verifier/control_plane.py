@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from raymond.digests import sha256
-from raymond.patterns import pattern
+from raymond.patterns import regex
 from raymond.system import git
 from raymond.verifier import tool_settings
 from raymond.verifier.private_git import PrivateGit
@@ -27,7 +27,7 @@ _MORE = (
     r"|submodule\..*\.update|remote\..*\.(?:uploadpack|receivepack|vcs)|diff\.ignoresubmodules"
     r"|lfs\.(?:customtransfer|extension)\..*|lfs\.standalonetransferagent"
 )
-_DECISIVE = pattern(f"{_FIRST}|{_MORE}", re.DOTALL)
+_DECISIVE = regex(f"{_FIRST}|{_MORE}", re.DOTALL)
 """Settings that run something, or hide a change, in small letters. A name or a remote is nobody's business."""
 _SETTING = "the git setting "
 _ALL_SETTINGS, _CUT_OFF = 2, 3

@@ -2,6 +2,8 @@
 
 import re
 
+from raymond.patterns import regex
+
 _PRINTED = (
     re.compile(r"^=*\s*(?P<line>.*\b\d+ passed\b.*) in [\d.]+s", re.MULTILINE),  # pytest
     re.compile(r"^Tests:\s+(?P<line>.*\btotal\b.*)$", re.MULTILINE),  # jest
@@ -12,7 +14,7 @@ _PRINTED = (
     re.compile(r"^(?P<total>\d+) examples?, ", re.MULTILINE),  # rspec
     re.compile(r"^Tests run: (?P<total>\d+), .*Time elapsed", re.MULTILINE),  # maven
 )
-_RAN = re.compile(r"(?P<number>\d+) (?:passed|failed|errors?)\b")
+_RAN = regex(r"(?P<number>\d+) (?:passed|failed|errors?)\b")
 
 
 def count(output: str) -> int | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from raymond.digests import sha256
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
-from raymond.patterns import pattern
+from raymond.patterns import regex
 from raymond.redaction import Secrets
 from raymond.system import git, kin, noted, processes
 from raymond.system.marks import Marks, end_all
@@ -25,7 +25,7 @@ Tell = Callable[[Told], None]
 _ROOM = 1 << 20
 """Bytes: a disk with less is full."""
 _REASON = 300
-_NUMBER = pattern(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_NUMBER = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _CODE = frozenset(".py .sh .bash .js .mjs .cjs .ts .tsx .jsx .rs .go .rb .php .pl .t .c .cc .cpp .java .kt".split())
 _NAMED = 20
 """Files that a check wrote and that are named."""

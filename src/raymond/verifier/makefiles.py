@@ -9,19 +9,19 @@ from itertools import islice
 
 from msgspec import Struct
 
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
 """In the order in which make looks for them."""
-_ASSIGNMENT = pattern(r"^(?:export\s+|override\s+)?(?P<name>[\w.-]+)\s*(?P<how>:{1,3}|\?|\+)?=(?P<value>[^#]*)")
-_VARIABLE = pattern(r"\$(?:[({]([\w.-]+|[@<^+])[)}]|([@<^+]))")
+_ASSIGNMENT = regex(r"^(?:export\s+|override\s+)?(?P<name>[\w.-]+)\s*(?P<how>:{1,3}|\?|\+)?=(?P<value>[^#]*)")
+_VARIABLE = regex(r"\$(?:[({]([\w.-]+|[@<^+])[)}]|([@<^+]))")
 _VARIABLES = {"CC": "cc", "CXX": "g++", "LD": "ld", "AR": "ar", "MAKE": "make", "SHELL": "sh", "CURDIR": "."}
 """What make itself knows."""
 _DEEPEST = 5
 """How often a variable may stand for others."""
 _LONGEST = 10_000
 """Characters of a line, or of the value of a variable, that are expanded."""
-_INCLUDE = pattern(r" *[-s]?include[ \t]+(?P<names>[^#]+)")
+_INCLUDE = regex(r" *[-s]?include[ \t]+(?P<names>[^#]+)")
 _MOST_MATCHING = 1000
 _MOST_PARTS = 100
 """Folders in a pattern: each is a level of recursion."""

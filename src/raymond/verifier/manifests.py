@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from raymond.digests import sha256
-from raymond.patterns import pattern
+from raymond.patterns import regex
 from raymond.verifier import build_files
 
 _DENO = ("tasks", "test", "lint", "fmt", "exclude")
@@ -35,7 +35,7 @@ _OF_A_TARGET = ("harness", "test", "doctest")
 """What says whether and how the tests of a target run; a task may add a target."""
 _OF_A_WORKSPACE = ("members", "exclude", "default-members", "lints")
 _PROFILES = ("dev", "test")
-_HEADER = pattern(r"^[ \t]*\[\[?(?P<name>[^\]\n]+)\]\]?[ \t]*(?:[#;].*)?$", re.MULTILINE)
+_HEADER = regex(r"^[ \t]*\[\[?(?P<name>[^\]\n]+)\]\]?[ \t]*(?:[#;].*)?$", re.MULTILINE)
 _PARTS = {
     "pyproject.toml": (
         *(f"tool.{tool}" for tool in _PYTHON_TOOLS),
@@ -48,7 +48,7 @@ _ALONE = {"Cargo.toml": ("workspace",)}
 """And those without."""
 _INHERITED = {"workspace": True}
 """Lints of a new crate that are those of its workspace."""
-_SEPARATES = pattern(r"\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_SEPARATES = regex(r"\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """What is the end of a line to some readers of setup.cfg, and to others is not."""
 _MOST = 256 << 10
 """Bytes of a file that is taken apart: of a larger one, everything counts."""

@@ -8,7 +8,7 @@ import os
 import re
 from typing import Literal, TypeAlias
 
-from raymond.patterns import pattern
+from raymond.patterns import regex
 from raymond.verifier import manifests
 
 Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "program", "target"]
@@ -36,33 +36,33 @@ SKIPPED = frozenset(
 )
 """Folders of tools, which no check is decided by, or (`node_modules`, `.venv`) which every new dependency changes."""
 
-_TEST = pattern(
+_TEST = regex(
     r"tests?\.\w+|test_.*|test\w*\.py|.*_tests?\..*|.*\.tests?\..*|.*\.spec\..*|.*_spec\..*|.*Tests?\.\w+|.*\.snap|.*\.golden|.*\.bats|.*\.feature"
     r"|.*\.cy\.\w+|(?:jest|vitest)\.setup\.\w+|setupTests\.\w+",
     re.DOTALL,
 )
-_ANYWHERE = pattern(
+_ANYWHERE = regex(
     r"conftest\.py|(?:site|user)customize\.py|.*\.pth|\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.c?js|\.mocharc.*|\.rspec"
     r"|phpunit\.xml(?:\.dist)?|Directory\.Build\..*|\.runsettings|go\.work|\.coveragerc|entry_points\.txt|\.nycrc(?:\.\w+)?|(?:karma|wdio|protractor)\.conf\.\w+|.*\.egg-link|\.babelrc.*"
     r"|\.?ruff\.toml|\.eslintrc.*|\.?rustfmt\.toml|\.prettierrc.*|\.prettierignore|\.stylelintrc.*|\.stylelintignore|\.shellcheckrc|\.yamllint.*|\.rubocop\.yml|\.clang-(?:tidy|format)|\.isort\.cfg"
 )
 """Loaded wherever tests are: by pytest and Python, npm and its relatives, mocha, rspec, phpunit, dotnet, go;
 and by linters, which take the nearest one."""
-_AT_A_ROOT = pattern(
+_AT_A_ROOT = regex(
     r"\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)|noxfile\.py|GNUmakefile|[Mm]akefile|.*\.mk|\.?[Jj]ustfile|Taskfile\.ya?ml|Rakefile"
     r"|.*\.config\.\w+|vitest\.workspace\.\w+|bunfig\.toml|\.?mypy\.ini|\.flake8|\.?pylintrc(?:\.toml)?|\.eslintignore|tsconfig.*\.json|biome\.jsonc?"
     r"|\.golangci\.\w+|\.?clippy\.toml|pyrightconfig\.json|\.pre-commit-config\.yaml|gradle\.properties|mvnw|gradlew|rust-toolchain(?:\.toml)?"
     r"|settings\.gradle(?:\.kts)?|phpstan\.neon.*|\.importlinter|\.bandit|\.proverc|CTestCustom\.(?:cmake|ctest)|CMake(?:User)?Presets\.json|behave\.ini|pnpm-workspace\.yaml|(?:lerna|nx|turbo)\.json"
 )
 """Loaded from where a runner starts, or from a folder above it."""
-_WITH_TESTS = pattern(r"\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)")
+_WITH_TESTS = regex(r"\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)")
 """Loaded from a folder that a runner of tests is given."""
 _OF_NODE = (".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx", ".json", ".node")
 _SETTINGS = {
-    ".cargo": pattern(r"config(?:\.toml)?"),
-    ".mvn": pattern(r".*"),
-    ".config": pattern(r"nextest\.toml"),
-    "wrapper": pattern(r"gradle-wrapper\.properties"),
+    ".cargo": regex(r"config(?:\.toml)?"),
+    ".mvn": regex(r".*"),
+    ".config": regex(r"nextest\.toml"),
+    "wrapper": regex(r"gradle-wrapper\.properties"),
 }
 """Folder -> what runners load from it."""
 

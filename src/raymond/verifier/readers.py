@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 _ASKS = frozenset({"test", "[", "[[", "ls", "stat", "file", "wc", "cat", "head", "tail"})
 """Those whose options name no file that decides."""
@@ -23,7 +23,7 @@ _COMPILERS = frozenset(
     {"cc", "gcc", "g++", "c++", "clang", "clang++", "ld", "ar", "as", "nasm", "gfortran", "rustc", "javac"}
     | {"kotlinc", "scalac", "swiftc", "ghc", "ocamlc", "ocamlopt", "dmd", "tsc", "esbuild", "sassc"}
 )  # fmt: skip
-_CHECKER = pattern(r"(?:^|[\W_])(?:check|verify|test|spec)", re.IGNORECASE)
+_CHECKER = regex(r"(?:^|[\W_])(?:check|verify|test|spec)", re.IGNORECASE)
 """In the names of sources that are built to check the others."""
 _COMPARES = ("diff", "cmp", "comm")
 _BEFORE = frozenset(
@@ -41,7 +41,7 @@ _CHECKS_ONLY = {
     "perl": ("-c", "-wc"),
 }
 """Interpreters that, with such an option, only read."""
-_TAKES_FILE = pattern(r"-[cfp]|--(?:config|settings|rcfile|file|project|ignore-path|rules?)[\w-]*")
+_TAKES_FILE = regex(r"-[cfp]|--(?:config|settings|rcfile|file|project|ignore-path|rules?)[\w-]*")
 """Options of readers whose value decides: `--config strict.toml`."""
 
 

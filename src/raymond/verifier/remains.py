@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-import re
 
+from raymond.patterns import regex
 from raymond.system import folders
 
-_TWIN = re.compile(r"([0-9]+)\.twin")
+_TWIN = regex(r"([0-9]+)\.twin")
 
 
 def put_back(seals: str) -> list[str]:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 _HUSKY = (".husky", ".husky/_")
 """Where a dependency of many projects puts hooks when it is installed."""
@@ -23,11 +23,11 @@ _LFS_HOOK = (
     r"#!/bin/sh\ncommand -v git-lfs >/dev/null 2>&1 \|\| "
     rf'\{{ (?:echo >&2|printf >&2 "\\n%s\\n\\n") {_SAID}; exit 2; \}}\ngit lfs NAME "\$@"\n?'
 )
-_SHOWS = pattern(r"core\.pager|pager\..*|(?:core|sequence)\.editor", re.DOTALL)
-_PLAIN = pattern(r"|cat|more|less(?: -[A-Za-z]+)*|true|false|:|vi|vim|nano")
+_SHOWS = regex(r"core\.pager|pager\..*|(?:core|sequence)\.editor", re.DOTALL)
+_PLAIN = regex(r"|cat|more|less(?: -[A-Za-z]+)*|true|false|:|vi|vim|nano")
 """Programs that show a text, or let a person edit it, and do nothing else."""
 
-_ALIAS = pattern(
+_ALIAS = regex(
     r"add|checkout|commit|fetch|pull|push|rebase|restore|stash|switch"
     r"|(?:branch|diff|log|show|status)(?: -[A-Za-z]+| --(?:all|cached|decorate|graph|oneline|short|staged|stat))*"
 )

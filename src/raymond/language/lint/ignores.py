@@ -1,6 +1,5 @@
 """Where an author says that a finding is not a mistake, and what that silences."""
 
-import re
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -12,8 +11,9 @@ from raymond.language.frontmatter import Mark
 from raymond.language.lint.places import place
 from raymond.language.settings import SETTINGS_FILE
 from raymond.language.workflow import State, Workflow
+from raymond.patterns import regex
 
-_COMMENT = re.compile(r"<!--\s*raymond:\s*ignore\b([^>]*?)-->")
+_COMMENT = regex(r"<!--\s*raymond:\s*ignore\b([^>]*?)-->")
 
 _UNTOLD = ("no-transition", "dead-end")
 """One mistake: which of the two it is depends on the other files, so that silencing the other is a precaution."""

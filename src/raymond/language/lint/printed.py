@@ -10,12 +10,13 @@ from raymond.language.refusal import Refusal
 from raymond.language.scanner import Tag
 from raymond.language.tags import TAGS, VARIABLE
 from raymond.language.workflow import State, Workflow, resolve
+from raymond.patterns import regex
 
 _OPENED = r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)>(?=([^<]*</\1>))"
 _WHOLE = r"<([A-Za-z][A-Za-z_-]{1,24})(?:\s[^<>]*)?>[^<]*</\1>"
-_COMPUTED = re.compile(r"[$`{}%!]")
+_COMPUTED = regex(r"[$`{}%!]")
 """Of a tag: part of it is a value."""
-_COMMENT = re.compile(r"(?:^|\s)(?:#|//|::|[Rr][Ee][Mm]\s)")
+_COMMENT = regex(r"(?:^|\s)(?:#|//|::|[Rr][Ee][Mm]\s)")
 _DOCSTRING = r"""(?ms)^[ \t]*[rRuU]?(\"{3}|'{3}).*?\1"""
 
 

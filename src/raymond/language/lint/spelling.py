@@ -11,8 +11,9 @@ from raymond.language.lint import places
 from raymond.language.scanner import Scanner, Tag, read_opening
 from raymond.language.tags import TAGS, TagForm
 from raymond.language.workflow import State, Workflow, bare, resolve
+from raymond.patterns import regex
 
-_LIKE = re.compile(r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)(/?)>")
+_LIKE = regex(r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)(/?)>")
 _UNQUOTED = r"""\s([\w-]+=)(?!["'])"""
 _ASK = '<ask next="NEXT.md">question</ask> asks a person'
 _RUN = "a script starts another workflow: raymond run PATH"
