@@ -67,6 +67,7 @@ def test_a_repository_in_the_middle_of_something(tmp_path: Path, prepare: tuple[
 @pytest.mark.slow
 def test_uncommitted_changes_are_asked_about(tmp_path: Path) -> None:
     night = Night(tmp_path)
+    start = night.git("rev-parse", "main")
     night.write({"README.md": "# Changed\n", "new.txt": "new\n"})
     said = refused(night)
     assert "the tree has changes that are not committed: README.md, new.txt" in said
@@ -76,8 +77,17 @@ def test_uncommitted_changes_are_asked_about(tmp_path: Path) -> None:
     assert not (night.path / "new.txt").exists()
     night.write({"README.md": "# Again\n", "docs/session_logs/20991231_0900_session.md": "## Next Steps\n- Look\n"})
     night.agent("echo seen > seen.txt; echo ITERATION_COMPLETE")
+    night.git("switch", "-q", "main")
+    night.write({".env": f"TOKEN={'ghp_' + 'a1B2c3D4' * 4 + 'e5F6'}\n"})
+    ran = night.loop("--on-dirty", "commit", "--id", "m")
+    assert (ran.code, ran.err.partition("\n")[0]) == (
+        2,
+        "error: this would be committed: something that looks like a GitHub token in .env",
+    )
+    (night.path / ".env").unlink()
     assert night.loop("--on-dirty", "commit", "--id", "m").code == 0
     assert "chore: commit work in progress before the loop" in night.subjects
+    assert night.git("rev-parse", "main") == start
     night.write({"README.md": "# More\n", "docs/session_logs/20991231_0901_session.md": "## Next Steps\n- Look on\n"})
     night.agent("echo seen > seen2.txt; echo ITERATION_COMPLETE")
     assert night.loop("--on-dirty", "continue", "--id", "o").code == 0

@@ -171,12 +171,16 @@ def test_edit_counts_from_the_next_item_on_also_while_an_agent_works(tmp_path: P
     agent = f"while [ ! -e $TEST_ROOM/../go ]; do sleep 0.02; done; {HONEST}"
     night = Night(tmp_path, agent=agent)
     editor = tmp_path / "editor"
-    editor.write_text('#!/bin/sh\necho "2. [VERIFY: sh check.sh] Typed in edit" >> "$1"\n', "utf-8")
+    typed = "2. [VERIFY: sh check.sh] Typed in edit\n3. [VERIFY sh check.sh] Without a colon"
+    editor.write_text(f'#!/bin/sh\necho "{typed}" >> "$1"\n', "utf-8")
     editor.chmod(0o755)
-    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s", "--strict") as live:
         live.sees("Selected item")
         done = night.room.raymond("continuous-session", "edit", environment={"EDITOR": str(editor)})
-        assert "an agent is at work: this counts from the next item on" in done.stderr
+        assert done.stderr == (
+            "warning: what you wrote:7: `[VERIFY sh check.sh]` needs a colon after the name of the tag, so the item is not verified\n"
+            "3 items in the queue\nan agent is at work: this counts from the next item on\n"
+        )
         assert "an edit waits: it counts from the next item on" in night.loop(verb="status").out
         told = night.room.raymond("continuous-session", "learn", "the answer is a number")
         assert "an agent is at work" in told.stdout
@@ -186,6 +190,9 @@ def test_edit_counts_from_the_next_item_on_also_while_an_agent_works(tmp_path: P
     assert "the answer is a number" in night.text("docs/critical-learnings.md")
     assert "the agent" not in live.out
     assert "Typed in edit" not in night.text(LOG)
+    assert "[VERIFY sh check.sh] Without a colon: `[VERIFY sh check.sh]` needs a colon" in live.out, (
+        "and is passed over"
+    )
 
 
 def test_an_ejected_workflow_is_a_loop_that_can_be_changed(tmp_path: Path) -> None:

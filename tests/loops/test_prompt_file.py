@@ -1,5 +1,6 @@
 """The prompt file of the plain loop, wherever it is and whatever becomes of it."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,31 @@ def test_a_prompt_may_be_a_link(tmp_path: Path) -> None:
     (night.path / "PROMPT.md").symlink_to(tmp_path / "p.md")
     assert night.room.raymond("ralph", "PROMPT.md", *FLAGS).returncode == 0
     assert night.text("said.txt") == "x\n" * 3
+
+
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_what_a_person_moved_and_did_not_commit_is_in_no_commit(tmp_path: Path, form: str) -> None:
+    """Folders that became files and files that became folders, also where names of objects are longer."""
+    night = Night(tmp_path)
+    night.write({"data/one": "1\n", "data/two": "2\n", "file": "f\n"})
+    if form == "sha256":
+        shutil.rmtree(night.path / ".git")
+        night.git("init", "-q", "-b", "main", "--object-format=sha256", ".")
+        night.git("config", "user.name", "Ada")
+        night.git("config", "user.email", "ada@example.com")
+    night.commit("data")
+    (night.path / "data").rename(tmp_path / "elsewhere")
+    (night.path / "data").symlink_to("../elsewhere")
+    (night.path / "file").unlink()
+    night.write({"file/in it": "x\n", "PROMPT.md": "Make it 42\n"})
+    done = night.room.raymond("ralph", "PROMPT.md", "--gate", "sh check.sh", *FLAGS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert night.git("show", "--format=", "--name-only", "HEAD~1").split() == ["answer.txt"]
+    assert night.git("status", "--porcelain").splitlines() == [
+        "D data/one",
+        " D data/two",
+        " D file",
+        "?? PROMPT.md",
+        "?? data",
+    ]
+    assert night.text("file/in it") == "x\n"

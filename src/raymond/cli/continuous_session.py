@@ -66,6 +66,7 @@ def start(given: StartFlags, **own: Any) -> int:
         own,
         most=own["max_sessions"],
         require_verify=own["require_verify"],
+        strict=options.strict,
         source=own["from_session"] or "",
         checkout=checkout,
     )
@@ -105,13 +106,15 @@ def _recover_log(place: Place) -> None:
 
 def _settled(place: Place, id: str, settings: Settings, on_dirty: str) -> Settings:
     """The settings with the branch that is checked out now, and whether the tree has changes that stay there."""
-    told, is_dirty = opening.settle(place, id, on_dirty, loop_questions.asker())
+    told, rest = opening.settle(place, id, on_dirty, loop_questions.asker())
     if told:
         loop_verbs.tell(told)
     before = place.repository.branch()
-    settings = opening.branch_out(place, id, replace(settings, is_dirty=is_dirty))
+    settings = opening.branch_out(place, id, replace(settings, is_dirty=rest == "continue"))
     if settings.branch != before:
         loop_verbs.tell(f"working on the branch {settings.branch}; {before or 'HEAD'} stays as it is")
+    if rest == "commit":
+        loop_verbs.tell(opening.commit_rest(place))
     return settings
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from raymond.loops.formats.foreign_text import one_line
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 _WIDTH = 72
-_CONVENTIONAL = pattern(r"[a-z]+(?:\([^()]+\))?!?: \S")
+_CONVENTIONAL = regex(r"[a-z]+(?:\([^()]+\))?!?: \S")
 _KINDS = {
     "fix": ("fix", "repair", "correct", "resolve", "handle"),
     "docs": ("document", "docs", "readme", "explain"),

@@ -1,6 +1,6 @@
 """What in the work of an agent a person has to look at before it counts: secrets, large files, what runs elsewhere."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from raymond.loops.objects import is_genuine
 from raymond.loops.repository import Change, Repository
@@ -23,7 +23,7 @@ def of_changes(repository: Repository, changes: Iterable[Change]) -> list[str]:
     looked = list(changes)
     sizes = repository.sizes({one.new for one in looked if one.status != "D" and not one.is_module})
     found = [doubt for one in looked for doubt in _of_change(one, sizes.get(one.new, 0))]
-    found += _new_secrets(repository, [one for one in looked if sizes.get(one.new, _SCANNED + 1) <= _SCANNED])
+    found += new_secrets(repository, looked, sizes)
     return list(dict.fromkeys(found))
 
 
@@ -49,11 +49,13 @@ def of_commits(repository: Repository, commits: list[str]) -> list[str]:
     return found
 
 
-def _new_secrets(repository: Repository, changes: list[Change]) -> Iterator[str]:
+def new_secrets(repository: Repository, looked: list[Change], sizes: Mapping[str, int] | None = None) -> Iterator[str]:
     """What looks like a secret in the new version of a file and was not in the old one, and what is no version of it.
 
     Git takes an object that is there for what it is about to write, whatever is in it.
     """
+    known = repository.sizes({one.new for one in looked if one.is_file}) if sizes is None else sizes
+    changes = [one for one in looked if known.get(one.new, _SCANNED + 1) <= _SCANNED]
     suspected, forged = set[str](), set[str]()
     for name, content in repository.blobs({one.new for one in changes}):
         if not is_genuine(name, content):

@@ -5,18 +5,18 @@ import re
 from collections.abc import Iterable, Mapping
 
 from raymond.loops.repository import Repository
-from raymond.patterns import pattern
+from raymond.patterns import regex
 from raymond.system import files, git
 from raymond.verifier import control_plane, tool_settings
 from raymond.verifier.private_git import PrivateGit
 
-_OURS = pattern(
+_OURS = regex(
     r"remote\..*\.(?:url|pushurl)|branch\..*\.(?:remote|pushremote|merge)"
     r"|(?:url|https?|user|author|committer|gc|commit|push|core|init|tag|fetch|credential)\..*",
     re.DOTALL,
 )
 """Of the repository: in small letters."""
-_BRANCH = pattern(r"branch\.(.*)\.[^.]*", re.DOTALL)
+_BRANCH = regex(r"branch\.(.*)\.[^.]*", re.DOTALL)
 _FILES = ("config", "config.worktree")
 _MOST = 1 << 20
 

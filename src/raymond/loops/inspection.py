@@ -16,7 +16,7 @@ from raymond.loops.hooks import hooks_in
 from raymond.loops.references import References
 from raymond.loops.repository import Change, Repository
 from raymond.loops.saved import Saved
-from raymond.patterns import pattern
+from raymond.patterns import regex
 from raymond.system import files
 
 _FORGED = "rewrote what git has stored of the queue"
@@ -30,7 +30,7 @@ _GENERATED = frozenset(
     " .ruff_cache .tox .nox .next .nuxt .cache .gradle .idea .vscode .DS_Store coverage .coverage htmlcov".split()
 )
 _MADE = (".pyc", ".pyo", ".o", ".so", ".class", ".log", ".tmp", ".swp", ".egg-info")
-_SIGNED = pattern(r"(?im)^raymond-(?:run|item)[ \t]*:")
+_SIGNED = regex(r"(?im)^raymond-(?:run|item)[ \t]*:")
 """A trailer of Raymond's, as git finds it: the case does not matter."""
 _MOST_IGNORED = 200
 """New ignored files whose rules are looked up."""

@@ -3,7 +3,6 @@
 import difflib
 import json
 import os
-import re
 from collections.abc import Callable
 from time import time
 from typing import Any
@@ -35,13 +34,14 @@ from raymond.loops.step import Step, tag
 from raymond.loops.turnover import wait
 from raymond.loops.wishes import STOP
 from raymond.loops.work import Work
+from raymond.patterns import regex
 
 __all__ = ["aside", "asks", "begin", "collected", "green", "inspected", "over", "plan", "red", "wait", "write_state"]
 
 UNJUDGED = "UNJUDGED"
 """What counts when the judge of the goal fails, or says something else than it was asked for."""
 _OUTPUT = 4_000
-_PROMISE = re.compile(r"^[*`_]*<promise>(.*)</promise>[*`_.!]*$")
+_PROMISE = regex(r"^[*`_]*<promise>(.*)</promise>[*`_.!]*$")
 """On a line of its own: an agent may also say why it does not promise."""
 _DIFF = 4_000
 

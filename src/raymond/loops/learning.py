@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from raymond import pasted
 from raymond.errors import UsageError
+from raymond.faces.words import many
 from raymond.loops import documents, opening, wishes
 from raymond.loops.documents import LEARNINGS, LOGS, Documents
 from raymond.loops.formats import queue
@@ -30,7 +31,7 @@ def edit(
     loop = _at_work(look())
     if loop is None:
         open_editor(path)
-        _check_section(path, found.shown(LOGS, name), tell)
+        _check(documents.read(path), found.shown(LOGS, name), tell)
         return 0
     aside, copy = loop.file(EDITED), loop.file(f"editing-{os.urandom(4).hex()}.md")
     opened = wishes.edited(aside) or documents.read(path)
@@ -49,7 +50,7 @@ def edit(
         wishes.apply_edit(found, aside, {one.key for one in now.loop.ledger.done})
         tell(f"the loop has ended meanwhile: the queue is in {found.shown(LOGS, found.newest())}")
     else:
-        _check_section(aside, "what you wrote", tell)
+        _check(typed, "what you wrote", tell)
         tell("an agent is at work: this counts from the next item on")
     return 0
 
@@ -60,9 +61,15 @@ def _at_work(found: Found | None) -> LoopRun | None:
     return loop if loop and loop.ledger.open and not loop.run.is_over else None
 
 
-def _check_section(path: str, shown: str, tell: Callable[[str], None]) -> None:
-    if queue.read(documents.read(path)).section is None:
+def _check(text: str, shown: str, tell: Callable[[str], None]) -> None:
+    """Tell what a queue comes to, and what in it may not mean what its author thinks."""
+    read = queue.read(text)
+    if read.section is None:
         tell(f"warning: {shown} has no `## {queue.TITLE}`, so nothing is in the queue: raymond continuous-session edit")
+        return
+    for doubt in read.doubts:
+        tell(f"warning: {shown}:{doubt.line}: {doubt.message}")
+    tell(f"{many(len([one for one in read.items if not one.ticked]), 'item')} in the queue")
 
 
 def learn(found: Documents, loop: Found | None, text: str) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from raymond import pasted
 from raymond.errors import UsageError
-from raymond.loops import documents
+from raymond.loops import documents, doubts
 from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PROGRESS, SUMMARIES, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.queue import Queue
@@ -233,11 +233,15 @@ def plan(place: Place, settings: Settings, agenda: Agenda) -> dict[str, Any]:
     }
 
 
-def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> tuple[str, bool]:
-    """Deal with a tree that is not as HEAD has it; what was done, in words, and whether it is still so."""
+def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> tuple[str, str]:
+    """Deal with a tree that is not as HEAD has it; what was done, in words, and what has to be done with the rest.
+
+    The rest is committed on the branch of the loop, once that is checked out, or stays in the tree: `commit`,
+    `continue`, or nothing.
+    """
     dirt = dirt_of(place)
     if not dirt:
-        return "", False
+        return "", ""
     what = few(dirt)
     if on_dirty == "ask":
         if ask is None:
@@ -247,19 +251,32 @@ def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> tuple[str, 
             )
         on_dirty = ask(f"The tree has changes that are not committed: {what}.", ("commit", "discard", "continue"))
     if on_dirty == "continue":
-        return f"going on with changes that are not committed: {what}", True
-    return (_commit if on_dirty == "commit" else _discard)(place, id, dirt), False
+        return f"going on with changes that are not committed: {what}", "continue"
+    if on_dirty == "commit":
+        _check_secrets(place.repository, dirt)
+        return "", "commit"
+    return _discard(place, id, dirt), ""
 
 
-def _commit(place: Place, id: str, dirt: list[str]) -> str:
+def _check_secrets(repository: Repository, dirt: list[str]) -> None:
+    """Refuse to commit what a person would not want to push."""
+    changes = repository.changes(repository.head(), repository.tree(dirt))
+    if found := list(doubts.new_secrets(repository, changes)):
+        hint = "tell git to ignore such a file; or --on-dirty continue, which commits nothing of it"
+        what = "; ".join(one.removeprefix("put ").replace(" into ", " in ") for one in found)
+        raise UsageError(f"this would be committed: {what}", hint=hint)
+
+
+def commit_rest(place: Place) -> str:
+    """Commit what is not committed on the branch that is checked out; what was done, in words."""
     repository = place.repository
-    head, branch = repository.head(), repository.branch()
+    head, branch, dirt = repository.head(), repository.branch(), dirt_of(place)
     made = repository.commit(
         repository.tree(dirt), [head], "chore: commit work in progress before the loop\n", _now(), sign=repository.signs
     )
     repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: work in progress")
     repository.refresh()
-    return f"committed what was there as {made[:12]}"
+    return f"committed what was there as {made[:12]} on {branch or 'HEAD'}"
 
 
 def _discard(place: Place, id: str, dirt: list[str]) -> str:

@@ -6,11 +6,11 @@ from functools import cached_property
 from raymond.loops.baseline import Baseline
 from raymond.loops.repository import SAVED, Repository
 from raymond.loops.saved import Saved
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 _NIGHTS = "refs/heads/raymond/"
 """The branches that loops make."""
-_STASHED = pattern(rb"(?m)^[0-9a-f]+ ([0-9a-f]{40,64}) ")
+_STASHED = regex(rb"(?m)^[0-9a-f]+ ([0-9a-f]{40,64}) ")
 _MOST_STASHES = 50
 
 

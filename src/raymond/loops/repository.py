@@ -272,10 +272,11 @@ class Repository(PersonsIndex, Objects):
         self.ask("read-tree", tree, index=True)
         lines = []
         for path in paths:
-            there = self.ask("ls-tree", "-z", "--full-tree", other, path).rstrip(b"\0")
-            lines.append(there or b"0 " + b"0" * 40 + b"\t" + os.fsencode(path))
+            there = self.ask("ls-tree", "-r", "-z", "--full-tree", other, path).split(b"\0")[:-1]
+            # A folder that has become a file, or the other way round, goes before what takes its place.
+            lines += [b"0 " + b"0" * len(tree) + b"\t" + os.fsencode(path), *there]
         given = b"".join(line + b"\0" for line in lines)
-        self.ask("update-index", "-z", "--index-info", index=True, given=given)
+        self.ask("update-index", "--replace", "-z", "--index-info", index=True, given=given)
         return self._written()
 
     def with_file(self, tree: str, path: str, text: str) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from raymond.loops import doubts
 from raymond.loops.formats import queue
-from raymond.loops.formats.item import Item
+from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.ledger import Ledger
 from raymond.loops.settings import Settings
 
@@ -57,6 +57,15 @@ def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selecti
     again = {key: at for at, key in enumerate(later)}
     ready.sort(key=lambda item: again.get(queue.key(item), -1))
     return Selection(ready, found.blocked, found.passed, found.proposed)
+
+
+def without_doubtful(found: Selection, text: str, doubts: Iterable[Doubt]) -> Selection:
+    """A selection in which items that may not mean what their author thinks are passed over."""
+    known = list(doubts)
+    looked = [(item, queue.doubts_of(item, text, known)) for item in found.ready]
+    passed = [Passed(item, f"{why[0].message} (--strict)") for item, why in looked if why]
+    ready = [item for item, why in looked if not why]
+    return Selection(ready, found.blocked, [*found.passed, *passed], found.proposed)
 
 
 def _obstacle(item: Item, settings: Settings, known: dict[str, str]) -> str:

@@ -41,6 +41,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     is_dirty: bool = False
     """Whether the tree had changes at the start that were left as they were."""
     require_verify: bool = False
+    strict: bool = False
+    """Items that may not mean what their author thinks are passed over."""
     accept_proposed: bool = False
     on_review: str = "set-aside"
     allow: tuple[str, ...] = ()

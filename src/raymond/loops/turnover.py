@@ -16,7 +16,7 @@ from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.formats.queue import Queue
 from raymond.loops.ledger import FAILED, Entry, Ledger, entry_of
 from raymond.loops.ledger import read as read_ledger
-from raymond.loops.selection import PROPOSED, Selection, select
+from raymond.loops.selection import PROPOSED, Selection, select, without_doubtful
 from raymond.loops.step import Step, tag
 from raymond.loops.wishes import EDITED, LEARNED, STOP, apply_edit, apply_learned
 
@@ -45,6 +45,8 @@ class Looked(Struct, frozen=True):
     """The name of the session log that it is in; empty when there is none."""
     queue: Queue
     selection: Selection
+    text: str = ""
+    """The whole log."""
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -144,8 +146,12 @@ def look(step: Step, ledger: Ledger) -> Looked:
     log = step.documents.newest()
     if not ledger.entries and step.settings.source and os.path.exists(step.documents.path(LOGS, step.settings.source)):
         log = step.settings.source
-    found = queue.read(documents.read(step.documents.path(LOGS, log))) if log else Queue((), (), None)
-    return Looked(log, found, select(found.items, ledger, step.settings))
+    text = documents.read(step.documents.path(LOGS, log)) if log else ""
+    found = queue.read(text) if log else Queue((), (), None)
+    chosen = select(found.items, ledger, step.settings)
+    if found.doubts and step.settings.strict:
+        chosen = without_doubtful(chosen, text, found.doubts)
+    return Looked(log, found, chosen, text)
 
 
 def ended(step: Step, ledger: Ledger, looked: Looked) -> bool:
@@ -175,6 +181,9 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         write_state(step, ledger, "paused", looked)
         return away
     item = looked.selection.ready[0]
+    for doubt in queue.doubts_of(item, looked.text, looked.queue.doubts):
+        told = f'"{item.title}" in {_shown(step, looked)}: {doubt.message}'
+        ledger.noticed += [] if told in ledger.noticed else [told]
     failures = ledger.in_a_row(queue.key(item))
     ledger.sessions += 0 if failures else 1
     slot = str(len(ledger.entries) + 1)

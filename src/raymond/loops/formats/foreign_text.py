@@ -7,9 +7,10 @@ import re
 from collections.abc import Collection
 
 from raymond.loops.formats import sections
+from raymond.patterns import regex
 from raymond.text import safe, visible
 
-_FORGED = re.compile(r"<!--(?=\s*raymond\b)", re.IGNORECASE)
+_FORGED = regex(r"<!--(?=\s*raymond\b)", re.IGNORECASE)
 _DEEPEST = 6
 
 

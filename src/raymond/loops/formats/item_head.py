@@ -5,24 +5,24 @@ import re
 from msgspec import Struct
 
 from raymond.loops.formats.item import Verification
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 KNOWN = ("VERIFY", "NO-VERIFY", "BLOCKED", "PRIORITY", "PROPOSED")
 UNCHECKED = Verification()
 # The plainest lines, which are most of them, are read at once; tests hold this to what the reader below says.
-_PLAINEST = pattern(
+_PLAINEST = regex(
     r"(?:(\*\*)?\[VERIFY: (`?)([^\s\[\]`*_][^\[\]`]*)\2\](?(1)\*\*)[ \t]+)?"
     r"(?:\[PRIORITY: ([123])\][ \t]+)?([^\s\[*_][^\[]*)"
 )
 _SHOWN = 60
-_BOX = pattern(r"\s*\[([ xX])\](?=\s|$)\s*")
-_PROPOSED = pattern(r"(\*{1,3}|_{1,2})proposed\1(?=\s|$)\s*", re.IGNORECASE)
-_LAST = pattern(r"(?:^|\s)(\*{1,3}|_{1,2})proposed\1$", re.IGNORECASE)
-_OPENING = pattern(r"(\*\*|__)?\[\s*")
-_BLANKS = pattern(r"\s+")
-_BRACKET = pattern(r"[\[\]]")
-_QUOTED = pattern(r"(?:\*\*)?\s*verify\s*:\s*(`+)", re.IGNORECASE)
-_TAG = pattern(rf"\[[\s*_]*(?:{'|'.join(KNOWN)})[\s*_]*[:\]]", re.IGNORECASE)
+_BOX = regex(r"\s*\[([ xX])\](?=\s|$)\s*")
+_PROPOSED = regex(r"(\*{1,3}|_{1,2})proposed\1(?=\s|$)\s*", re.IGNORECASE)
+_LAST = regex(r"(?:^|\s)(\*{1,3}|_{1,2})proposed\1$", re.IGNORECASE)
+_OPENING = regex(r"(\*\*|__)?\[\s*")
+_BLANKS = regex(r"\s+")
+_BRACKET = regex(r"[\[\]]")
+_QUOTED = regex(r"(?:\*\*)?\s*verify\s*:\s*(`+)", re.IGNORECASE)
+_TAG = regex(rf"\[[\s*_]*(?:{'|'.join(KNOWN)})[\s*_]*[:\]]", re.IGNORECASE)
 
 
 class Head(Struct):

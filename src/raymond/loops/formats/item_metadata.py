@@ -7,7 +7,7 @@ from typing import Any, get_args
 from raymond import durations
 from raymond.loops.formats.item import Metadata, OnFail
 from raymond.loops.formats.sections import Line
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 NOTHING = Metadata()
 _FIELDS = {
@@ -18,9 +18,9 @@ _FIELDS = {
     "seal": "seal",
     "unseal": "unseal",
 }
-_LINE = pattern(rf"\s+[-*+]\s+(?:\*\*|__)?({'|'.join(_FIELDS)})(?:\*\*|__)?\s*:(.*)", re.IGNORECASE)
-_RETRIES = pattern(r"[0-9]{1,3}")
-_FENCE = pattern(r"\s*(`{3,}|~{3,})(.*)")
+_LINE = regex(rf"\s+[-*+]\s+(?:\*\*|__)?({'|'.join(_FIELDS)})(?:\*\*|__)?\s*:(.*)", re.IGNORECASE)
+_RETRIES = regex(r"[0-9]{1,3}")
+_FENCE = regex(r"\s*(`{3,}|~{3,})(.*)")
 _WAYS: tuple[str, ...] = get_args(OnFail)
 
 

@@ -9,14 +9,14 @@ from msgspec import Struct
 from raymond.loops.formats import item_head, item_metadata, sections
 from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.formats.sections import Line, Section
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 TITLE = "Next Steps"
 NOTHING = "_None._"
 _NOTHINGS = ("", "none", "nothing", "n/a")
 _SHORT = 16
 """Characters within which that is said."""
-_BULLET = pattern(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)", re.MULTILINE)
+_BULLET = regex(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)", re.MULTILINE)
 _TAB = 4
 
 
@@ -192,6 +192,13 @@ def ordered(items: Iterable[Item]) -> list[Item]:
 def runnable(items: Iterable[Item]) -> list[Item]:
     """The items that can be worked on: not blocked, not done, and not only proposed."""
     return [one for one in items if not (one.ticked or one.proposed or one.verification.kind == "blocked")]
+
+
+def doubts_of(item: Item, text: str, doubts: Iterable[Doubt]) -> list[Doubt]:
+    """The doubts about one item of the text that it was read from."""
+    first = text.count("\n", 0, item.start) + 1
+    last = first + item.raw.rstrip("\n").count("\n")
+    return [one for one in doubts if first <= one.line <= last]
 
 
 def key(item: Item) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 # Only lines that can begin a heading, or open or close a fence, are looked at: a long text costs one pass of `re`.
-_MARKER = pattern(r"^(?:\A\ufeff)?( {0,3})(#{1,6}(?=[ \t]|\r*(?:\n|\Z))|`{3,}|~{3,})([^\n]*)", re.MULTILINE)
-_TICKS = pattern("`+")
+_MARKER = regex(r"^(?:\A\ufeff)?( {0,3})(#{1,6}(?=[ \t]|\r*(?:\n|\Z))|`{3,}|~{3,})([^\n]*)", re.MULTILINE)
+_TICKS = regex("`+")
 BYTE_ORDER_MARK = "\ufeff"
 _EMPTY = ("", BYTE_ORDER_MARK)
 

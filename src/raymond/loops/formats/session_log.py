@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from raymond.loops.formats import foreign_text, queue, sections
-from raymond.patterns import pattern
+from raymond.patterns import regex
 
 HEADINGS = (
     "Session Goals",
@@ -24,7 +24,7 @@ PROPOSED = "*proposed*"
 _KNOWN = {sections.plain(heading): heading for heading in HEADINGS}
 _LEVEL = 3
 """Headings inside of a section are below its own."""
-_NAME = pattern(
+_NAME = regex(
     r"([0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])_(?:[01][0-9]|2[0-3])[0-5][0-9])_session"
     r"(?:_([2-9]|[1-9][0-9]{1,8}))?\.md"
 )
