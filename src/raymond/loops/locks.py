@@ -15,8 +15,9 @@ def there(folder: str, common: str) -> list[str]:
     """The locks in a git directory, and in the one that it shares with other worktrees."""
     found = [os.path.join(folder, name) for name in _OWN] + [os.path.join(common, name) for name in _SHARED]
     found = [path for path in found if os.path.lexists(path)]
-    for where, _, names in os.walk(os.path.join(common, "refs")):
-        found += [os.path.join(where, name) for name in sorted(names) if name.endswith(".lock")]
+    top = os.path.join(common, "refs")
+    for where, folders, names in os.walk(top) if not os.path.islink(top) else ():
+        found += [os.path.join(where, name) for name in sorted([*folders, *names]) if name.endswith(".lock")]
     return found
 
 
@@ -28,9 +29,19 @@ def removed(paths: Iterable[str], trees: Iterable[str]) -> list[str]:
     time.sleep(_STAYS)
     left = [path for path, which in before.items() if _which(path) == which]
     for path in left:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        with contextlib.suppress(OSError):
+            _remove(path)
     return [path for path in before if not os.path.lexists(path)]
+
+
+def _remove(path: str) -> None:
+    """Remove a file, or a folder in its place, of which git cannot make a lock either."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        import shutil  # git makes none
+
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
 
 
 def _which(path: str) -> tuple[int, int]:
