@@ -145,7 +145,7 @@ def take_up(
             hint=f"look there; if it is gone, remove {place.documents.state(loop)}",
         )
     if found.loop is not None and found.loop.run.is_over:
-        tell(f"the loop {found.loop.id} has used up what it might do: a new one goes on with the rest")
+        tell(f"the loop {found.loop.id} has reached its limit: a new one goes on with the rest")
         starting.archive(place.documents, loop)
         return None
     status = found.status if found.status in resuming.QUESTIONS else "running"

@@ -78,7 +78,7 @@ def answered(ledger: Ledger, outcome: dict[str, str]) -> None:
     if outcome["status"] != "done":
         ledger.ended, ledger.why = "stopped", "an item failed, and nobody could be asked"
     elif outcome["result"].strip().casefold() in (STOP_HERE, "abort", "n", "no"):
-        ledger.ended, ledger.why = "stopped", "a person answered so"
+        ledger.ended, ledger.why = "stopped", "a person said so"
 
 
 def _broken(step: Step, ledger: Ledger, error: str) -> Entry:
