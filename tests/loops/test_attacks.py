@@ -200,18 +200,29 @@ def test_a_message_hook_that_changes_files_does_not_change_the_commit(tmp_path: 
     assert "broken" not in night.git("log", "-p", "raymond/n", "--", "answer.txt")
 
 
-def test_a_process_that_an_agent_left_running_is_gone_before_the_commit(tmp_path: Path) -> None:
-    waits = "env -i TEST_ROOM=$TEST_ROOM setsid sh -c 'echo $$ > pid; exec sleep 600' < /dev/null > /dev/null 2>&1 &"
-    night = Night(tmp_path, agent=f"cd ..; {waits}\nwhile [ ! -s pid ]; do sleep 0.02; done; cd room; {HONEST}")
+@pytest.mark.parametrize(
+    ("queue", "says", "commits"),
+    [
+        ("1. [VERIFY: sh check.sh] Write the answer\n", "ITERATION_COMPLETE", ["write the answer"]),
+        ("1. [NO-VERIFY] Write the answer\n", "ITERATION_COMPLETE", ["write the answer"]),
+        ("1. [VERIFY: sh check.sh] Give up\n2. [NO-VERIFY] Write it\n", "ITERATION_FAILED", ["write it"]),
+    ],
+    ids=["checked", "not checked", "given up"],
+)
+def test_a_process_that_an_agent_left_running_is_gone_before_the_commit(
+    tmp_path: Path, queue: str, says: str, commits: list[str]
+) -> None:
+    waits = "(env -i setsid sh -c 'echo $$ > pid; exec sleep 600' < /dev/null > /dev/null 2>&1 &)"
+    leaves = f"cd ..; {waits}\nwhile [ ! -s pid ]; do sleep 0.02; done; cd room; echo 42 > answer.txt; echo {says}"
+    night = Night(tmp_path, queue, agent=f"if [ ! -e ../pid ]; then\n{leaves}\nelse\n{HONEST}\nfi")
     hook = night.path / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\n! kill -0 $(cat ../pid)\n", "utf-8")
+    hook.write_text("#!/bin/sh\n! grep -q sleep /proc/$(cat ../pid)/cmdline 2> /dev/null\n", "utf-8")
     hook.chmod(0o755)
     try:
-        ran = night.loop("--attempts", "1")
+        night.loop("--attempts", "1")
     finally:
         night.room.clear()
-    assert ran.code == 0, ran.out
-    assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+    assert night.subjects == ["start", *(f"feat: {one}" for one in commits), "chore(loop): records"]
 
 
 CHANGES = "while [ ! -e ../now ]; do sleep 0.02; done; echo broken > answer.txt; touch ../changed"

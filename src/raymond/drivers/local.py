@@ -288,8 +288,9 @@ class Driver:
         while self._endings:
             step, ending = self._endings.pop(0)
             if self._steps.get(step.agent) in (step, None):
-                if step.job.policy.gate and self._orphans:
-                    self._note(self._orphans.new())  # while it is clear whose they are: the gate ends them
+                if self._orphans and (step.job.policy.gate or self.run.start.loop):
+                    # While it is clear whose they are: the gate ends them, or the loop.
+                    self._note(self._orphans.new())
                 self._steps.pop(step.agent, None)
                 self._last_end = processes.tick(), {one.number for one in self._steps.values()}
                 ended.append(step)

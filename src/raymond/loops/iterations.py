@@ -68,15 +68,16 @@ def _take(step: Step, ledger: Ledger, outcome: dict[str, str]) -> None:
     elif name == "GOAL.py":
         _judged(ledger, outcome["result"] if is_done else UNJUDGED)
     else:
-        given = json.loads(outcome["result"]) if is_done else _broken(ledger, outcome["error"])
+        given = json.loads(outcome["result"]) if is_done else _broken(step, ledger, outcome["error"])
         reply = str(given.pop("reply", ""))
         ledger.entries.append(entry_of(given))
         ledger.unjudged = "" if ledger.entries[-1] in ledger.failed else reply
         _finish(step, ledger, reply)
 
 
-def _broken(ledger: Ledger, error: str) -> dict[str, Any]:
+def _broken(step: Step, ledger: Ledger, error: str) -> dict[str, Any]:
     opened = ledger.open
+    Work(step, opened).end_stragglers()
     number = int(opened.get("iteration", "1"))
     return asdict(Entry(number=number, key=_key(number), title=opened.get("title", ""), verdict=FAILED, error=error))
 
@@ -162,6 +163,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         "check_timeout": f"{settings.gate_timeout:g}s",
         "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commit != "never" else "",
         "began": f"{now:.3f}",
+        "since": str(step.number),
         "baseline": digest,
         "footprint": footprint,
         "start": ledger.start,
@@ -237,6 +239,7 @@ def inspected(work: Work, is_checked: Callable[[], bool] = lambda: True) -> Insp
 
 def green(work: Work, reply: str) -> Reported:
     """An iteration that is not committed."""
+    work.end_stragglers()
     is_same = bool(work.footprint) and work.step.repository.footprint() == work.footprint
     return Reported(work.entry(_verdict(work, is_same=is_same), Inspection()), reply)
 
@@ -250,6 +253,7 @@ def _verdict(work: Work, *, is_same: bool) -> str:
 
 def red(work: Work, failure: Failure) -> Entry:
     """An iteration that does not count; its changes stay in the tree."""
+    work.end_stragglers()
     verdict = RED if failure.is_red else failure.verdict
     return work.entry(verdict, Inspection(), error=work.excerpt(failure.text))
 

@@ -18,8 +18,9 @@ from raymond.loops.repository import Repository
 from raymond.loops.settings import Settings
 from raymond.store import project as projects
 from raymond.store.run_folder import RunFolder
-from raymond.system import files, git, leaving
+from raymond.system import files, git, leaving, stragglers
 from raymond.system.files import make_private
+from raymond.system.marks import MARK
 
 TROUBLE = (GitError, OSError)
 """Git or the machine fails, which says nothing about the work of an agent."""
@@ -40,6 +41,8 @@ class Step:
 
     _given: str | None = None
     """What it was given before a person was asked."""
+    number = 0
+    """Which step of the run it is; 0 for one that nobody drives."""
 
     def __init__(self) -> None:
         sys.excepthook = self._failed
@@ -48,6 +51,8 @@ class Step:
         self.id = environment["RAYMOND_WORKFLOW_ID"]
         self.agent = environment["RAYMOND_AGENT_ID"]
         self.key = environment["RAYMOND_STEP_KEY"]
+        self._run_key, _, number = environment.get(MARK, "").rpartition(":")[2].rpartition("/")
+        self.number = int(number or 0)
         self.visit = self._visit = int(environment.get("RAYMOND_VISIT", "1"))
         self.cwd = os.getcwd()
         self._recall()
@@ -117,6 +122,11 @@ class Step:
         path = self.folder.file("loop")
         make_private(path)
         return os.path.join(path, name)
+
+    def end_stragglers(self, since: int) -> None:
+        """End what the steps after number `since` left running: it could still write when its work was looked at."""
+        if self.number:
+            stragglers.end(self._run_key, self.folder.noted, lambda step: since < step < self.number)
 
     @property
     def is_repository(self) -> bool:

@@ -212,6 +212,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         "log": _new_log(step, looked.log),
         "source": looked.log,
         "began": f"{now:.3f}",
+        "since": str(step.number),
         "baseline": digest,
         "start": ledger.start,
         "hooks": ledger.hooks,

@@ -54,6 +54,8 @@ class Work:
         self.began = float(value("began") or 0.0)
         self.failures = int(value("failures") or 0)
         """How often it has failed before, in a row."""
+        self._since = int(value("since") or 0)
+        """The step in which its baseline was taken: those that follow are its own."""
         self.footprint = value("footprint")
         """Of the repository, where nothing is committed."""
         self.is_proposed = value("proposed") == "yes"
@@ -87,6 +89,7 @@ class Work:
 
     def inspect(self, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
         """What the agent did besides its work; documents and git's settings are as they were afterwards."""
+        self.end_stragglers()
         path = self.step.file(f"found-{self.slot}")
         aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
         inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.first, self.saved, aside)
@@ -94,6 +97,10 @@ class Work:
         if found.left != found.tree:  # documents of the loop were put back
             self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
         return found
+
+    def end_stragglers(self) -> None:
+        """End what the agent left running."""
+        self.step.end_stragglers(self._since)
 
     # What becomes of its changes
 

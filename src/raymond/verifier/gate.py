@@ -12,8 +12,8 @@ from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
 from raymond.patterns import regex
 from raymond.redaction import Secrets
-from raymond.system import git, kin, noted, processes
-from raymond.system.marks import Marks, end_all
+from raymond.system import git, stragglers
+from raymond.system.marks import Marks
 from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
 from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Found, Noted, Printed, Told, Way, Where
 from raymond.verifier.command import HERE, Place, Result
@@ -34,7 +34,8 @@ _NAMED = 20
 def verify(given: Assignment, tell: Tell) -> Found:
     """Run the checks; what happens is told as it does."""
     if given.turns:
-        end_all(lambda: _left(given))  # an agent that goes on could change what is checked
+        # An agent that goes on could change what is checked.
+        stragglers.end(given.key, given.noted, lambda step: step in given.turns)
     if given.folder and os.path.exists(os.path.join(given.folder, "swap")):  # of a verifier that was killed
         from raymond.verifier import swap
 
@@ -51,14 +52,6 @@ def verify(given: Assignment, tell: Tell) -> Found:
     except OSError as error:  # the tree cannot be read, or what Python compiled cannot be removed
         found = Found(verdict="could not start", reason=f"the check cannot be judged: {error}")
     return replace(found, seconds=time.monotonic() - began)
-
-
-def _left(given: Assignment) -> dict[int, int]:
-    """What the turns of the visit have left running: by its mark, by what the driver saw, and by whom it comes from."""
-    seen = noted.Noted(given.noted).left() if given.noted else {}
-    found = {pid: step for pid, step in seen.items() if step in given.turns}
-    found |= Marks(given.key, "").find(lambda step: step in given.turns)
-    return dict.fromkeys(kin.of(found), 0) if found and processes.HAS_PROC else found
 
 
 def before(given: Assignment, tell: Tell) -> str:
