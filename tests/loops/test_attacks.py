@@ -34,6 +34,16 @@ SET_ASIDE = {
         "in the name of Raymond",
     ),
     "a rule that hides": ("echo '*' > .gitignore", "review", "by a new rule in .gitignore"),
+    "a rule among many": (
+        "for n in $(seq 300); do : > $n.raymond-new; done; echo /src/zz >> .gitignore; mkdir src; echo x > src/zz",
+        "review",
+        "hid src/zz from git by a new rule in .gitignore",
+    ),
+    "an exception that is gone": (
+        "echo x > tools/zz; sed -i /zz/d tools/.gitignore",
+        "review",
+        "hid tools/zz from git by removing an exception to a rule in .gitignore",
+    ),
     "a rule that is gone": (": > .gitignore", "review", "made git see .env, which it ignored"),
     "hooks of the project": ("echo exit 0 > tools/hooks/pre-commit", "review", "changed the hooks of the project"),
     "a key beside a NUL": (f"printf 'a\\0ghp_%s' {TOKEN} > k.bin", "review", "GitHub token into k.bin"),
@@ -76,7 +86,8 @@ def night_of(path: Path, script: str) -> Night:
     (outside / "thesis.txt").write_text("years of work\n", "utf-8")
     (outside / "run").write_text("#!/bin/sh\ntouch $TEST_ROOM/../ran\n", "utf-8")
     (outside / "run").chmod(0o755)
-    night.write({".gitignore": ".env\n", ".env": "MINE=1\n", "tools/hooks/pre-commit": "#!/bin/sh\n"})
+    night.write({".gitignore": ".env\ntools/z*\n", "tools/.gitignore": "!zz\n", ".env": "MINE=1\n"})
+    night.write({"tools/hooks/pre-commit": "#!/bin/sh\n"})
     (night.path / "tools/hooks/pre-commit").chmod(0o755)
     night.commit("more")
     night.git("branch", "kept")

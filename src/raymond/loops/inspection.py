@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from raymond.loops.documents import LOGS, PROGRESS, Documents, TooLarge
 from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.formats.item import Item
 from raymond.loops.hooks import hooks_in
+from raymond.loops.ignore_rules import RULES
 from raymond.loops.references import References
 from raymond.loops.repository import Change, Repository
 from raymond.loops.saved import Saved
@@ -32,8 +33,8 @@ _GENERATED = frozenset(
 _MADE = (".pyc", ".pyo", ".o", ".so", ".class", ".log", ".tmp", ".swp", ".egg-info")
 _SIGNED = regex(r"(?im)^raymond-(?:run|item)[ \t]*:")
 """A trailer of Raymond's, as git finds it: the case does not matter."""
-_MOST_IGNORED = 200
-"""New ignored files whose rules are looked up."""
+_MOST_HIDDEN = 200
+"""Files that an agent hid from git and that are named."""
 
 
 def told(note: str) -> str:
@@ -180,7 +181,8 @@ class Inspector:
     def _seen(self, before: Baseline, found: Inspection) -> list[Change]:
         """What changed, without what git had been told to ignore: that is a person's, and no part of the work."""
         changes = self._repository.changes(before.work, found.left)
-        _add(found.hidden, (one.path for one in changes if _is_among(one.path, before.ignored)))
+        known = frozenset(before.ignored)
+        _add(found.hidden, (one.path for one in changes if _is_among(one.path, known)))
         _add(found.review, (f"made git see {path}, which it ignored" for path in found.hidden[:_NAMED]))
         if rules := self._new_rules(before, found):
             # With the rules as they were, git sees what was hidden: it is saved, and removed with the rest.
@@ -191,18 +193,26 @@ class Inspector:
         return [one for one in changes if one.path not in found.hidden]
 
     def _new_rules(self, before: Baseline, found: Inspection) -> set[str]:
-        """The files with new rules by which git ignores something that it would have seen before."""
-        known = set(before.ignored)
-        new = [one for one in self._repository.ignored() if one not in known and not _is_among(one, before.ignored)]
-        new = [one for one in new if not _is_generated(one)]
-        rules: set[str] = set()
-        for path in new[:_MOST_IGNORED]:
-            where, rule = self._repository.rule_of(path)
-            old = (self._repository.file(before.work, where) or b"").decode("utf-8", "replace").splitlines()
-            if where and not os.path.isabs(where) and not where.startswith(".git/") and rule not in old:
-                _add(found.review, [f"hid {path} from git by a new rule in {where}"])
-                rules.add(where)
-        return rules
+        """The files with rules by which git ignores something that it would have seen with those of before."""
+        repository, known = self._repository, frozenset(before.ignored)
+        new = [one for one in repository.ignored() if not _is_among(one, known) and not _is_generated(one)]
+        ruled = repository.rules_of(new) if new else {}
+        # What is outside of the tree was put back, or is a person's.
+        ruled = {path: one for path, one in ruled.items() if not os.path.isabs(one[0]) and one[0][:5] != ".git/"}
+        as_before = repository.ignored_with(before.work, ruled) if ruled else set[str]()
+        hidden = {path: one for path, one in ruled.items() if path not in as_before}
+        if not hidden:
+            return set()
+        places = {where for where, _ in hidden.values()}
+        old = {where: repository.file(before.work, where) or b"" for where in places}
+        for path, (where, rule) in list(hidden.items())[:_MOST_HIDDEN]:
+            is_old = os.fsencode(rule) in old[where].splitlines()
+            how = "removing an exception to a rule" if is_old else "a new rule"
+            _add(found.review, [f"hid {path} from git by {how} in {where}"])
+        if len(hidden) > _MOST_HIDDEN:
+            _add(found.review, [f"hid {len(hidden) - _MOST_HIDDEN} more files from git"])
+        changes = repository.changes(before.work, found.left)
+        return places | {one.path for one in changes if os.path.basename(one.path) == RULES}
 
     def _look_at_hooks(self, before: Baseline, found: Inspection) -> None:
         folder = self._repository.hooks_folder()
@@ -364,12 +374,13 @@ def _names(repository: Repository, tree: str, folder: str) -> list[str]:
 
 
 def _add(to: list[str], more: Iterable[str]) -> None:
-    to += [one for one in dict.fromkeys(more) if one not in to]
+    there = set(to)
+    to += [one for one in dict.fromkeys(more) if one not in there]
 
 
-def _is_among(path: str, ignored: Iterable[str]) -> bool:
-    """Whether a path is one of these, or in a folder of theirs."""
-    return any(path == one or (one.endswith("/") and path.startswith(one)) for one in ignored)
+def _is_among(path: str, ignored: Set[str]) -> bool:
+    """Whether a path is one of these, or in a folder of theirs, which ends in `/`."""
+    return path in ignored or any(path[: at + 1] in ignored for at, letter in enumerate(path) if letter == "/")
 
 
 def _is_generated(path: str) -> bool:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from raymond.digests import sha256
 from raymond.loops import documents
 from raymond.loops.git_calls import PATIENCE, SIGNING, GitError, wrong
-from raymond.loops.objects import Objects
+from raymond.loops.ignore_rules import IgnoreRules
 from raymond.loops.persons_index import PersonsIndex
 from raymond.system import files, git
 from raymond.system.files import make_private
@@ -60,7 +60,7 @@ class Change(Struct, frozen=True):
         return self.status != "D" and self.mode not in (_LINK, _MODULE)
 
 
-class Repository(PersonsIndex, Objects):
+class Repository(PersonsIndex, IgnoreRules):
     """A work tree and its git directory; `index` is a file of our own in which trees are made."""
 
     refused: Sequence[str] = ()
@@ -147,18 +147,6 @@ class Repository(PersonsIndex, Objects):
         lines = [line.split("\t") for line in said.decode("utf-8", "surrogateescape").splitlines()]
         ours = [one for one in lines if one[2] or not one[0].startswith("refs/remotes/")]
         return {name: symbolic or commit for name, commit, symbolic in ours}
-
-    def ignored(self) -> list[str]:
-        """What git ignores here; a folder of which it ignores everything ends in `/`."""
-        said = self.ask("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-        return sorted(os.fsdecode(one) for one in said.split(b"\0") if one)
-
-    def rule_of(self, path: str) -> tuple[str, str]:
-        """The file with the rule by which git ignores a path, and the rule; empty when none does."""
-        given = os.fsencode(path) + b"\0"
-        done = self.run("check-ignore", "-v", "-z", "--no-index", "--stdin", given=given, plain=True)
-        said = done.stdout.split(b"\0")
-        return (os.fsdecode(said[0]), os.fsdecode(said[2])) if len(said) > 3 else ("", "")
 
     def descends(self, commit: str, base: str) -> bool:
         """Whether `base` is in the history of `commit`."""
