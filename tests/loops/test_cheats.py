@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from looping import HONEST, LOG, QUEUE, Night
+from raymond.loops import submodules
+from raymond.loops.repository import Repository
 
 CHEATS = {
     # what it is called: what the agent does, the verdict, what the summary says
@@ -155,9 +157,17 @@ def test_an_honest_agent_counts(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("does", ["echo 42 > lib/value", "echo 42 > lib/new; echo 42 > lib/value; rm -rf lib/.git"])
-def test_what_was_done_inside_of_a_submodule_awaits_a_person(tmp_path: Path, does: str) -> None:
-    night = Night(tmp_path, "1. [VERIFY: grep -q 42 lib/value] Write the answer\n2. [NO-VERIFY] Note\n")
+@pytest.mark.parametrize(
+    ("does", "value"),
+    [
+        ("echo 42 > lib/value", "42"),
+        ("echo 42 > lib/new; echo 42 > lib/value; rm -rf lib/.git", "42"),
+        ("git -C lib config core.fsmonitor 'touch $TEST_ROOM/../ran'", "41"),
+        ("echo exit 0 > .git/modules/lib/hooks/pre-commit", "41"),
+    ],
+)
+def test_what_was_done_inside_of_a_submodule_awaits_a_person(tmp_path: Path, does: str, value: str) -> None:
+    night = Night(tmp_path, f"1. [VERIFY: grep -q {value} lib/value] Write the answer\n2. [NO-VERIFY] Note\n")
     night.git("init", "-q", "-b", "main", str(tmp_path / "lib"))
     (tmp_path / "lib/value").write_text("41\n", "utf-8")
     night.git("-C", str(tmp_path / "lib"), "add", "-A")
@@ -170,8 +180,13 @@ def test_what_was_done_inside_of_a_submodule_awaits_a_person(tmp_path: Path, doe
     [failed] = night.state["failedItems"]
     assert (failed["title"], failed["verdict"]) == ("Write the answer", "review")
     assert failed["error"] == "changed the submodule lib, which is neither saved nor put back"
-    assert night.text("lib/value") == "42\n"
+    assert night.text("lib/value") == f"{value}\n"
+    assert not (tmp_path / "ran").exists()
     assert [item["title"] for item in night.state["completedItems"]] == ["Note"], "the next item is not blamed for it"
+    repository = Repository(str(night.path), str(tmp_path / "index"))
+    state = submodules.states(repository, str(tmp_path / "git"))["lib"]
+    earlier = {"lib": state.rpartition(" ")[0]} if state else {}
+    assert submodules.changed(repository, str(tmp_path / "git"), earlier) == [], "earlier baselines know no settings"
 
 
 @pytest.mark.slow
