@@ -221,6 +221,31 @@ def test_other_hooks_by_a_file_outside_of_git(tmp_path: Path, setting: str) -> N
     assert not (tmp_path / "ran").exists()
 
 
+HIDDEN = """
+fake=$(git commit-tree -p HEAD -m start HEAD^{tree}); new=$(git commit-tree -m new HEAD^{tree})
+git update-ref refs/heads/raymond/n $new; git pack-refs --all
+python3 - $new $fake <<'END'
+import sys
+new, fake = sys.argv[1:]
+head, *lines = open(".git/packed-refs").read().splitlines()
+lines += [f"{new} refs/a/{number:04}{'x' * 200}" for number in range(5000)]
+lines = sorted([*lines, f"{fake} refs/replace/{new}"], key=lambda line: line.split(" ")[1])
+open(".git/packed-refs", "w").write("\\n".join([head, *lines]) + "\\n")
+END
+echo 42 > answer.txt; echo ITERATION_COMPLETE
+"""
+"""Rewrites the history, and lets an object that stands in say that it did not, behind a megabyte of references."""
+
+
+def test_an_object_that_stands_in_tells_no_history(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=HIDDEN)
+    head = night.git("rev-parse", "HEAD")
+    ran = night.loop("--attempts", "1")
+    assert "rewrote the history" in ran.out
+    assert "added the replaced object " in ran.out
+    assert (night.git("replace", "-l"), night.git("rev-parse", "HEAD~1")) == ("", head)
+
+
 FORGED = """
 echo 42 > answer.txt; git add -A; base=$(git rev-parse HEAD)
 new=$(git commit-tree -m new $(git write-tree)); git update-ref HEAD $(git commit-tree -p $new -m tip $(git write-tree))

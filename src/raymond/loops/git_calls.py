@@ -21,6 +21,14 @@ _SETTINGS = ("core.fsmonitor=false", "core.commitGraph=false", "gc.auto=0")
 _QUIET = ("--no-pager", "--literal-pathspecs", *(word for one in _SETTINGS for word in ("-c", one)))
 _PLAIN = tuple(one for one in _QUIET if one != "--literal-pathspecs")
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+_OURS = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+"""The history is that of the commits, whatever stands in for them."""
 _KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH")
 _MOST_PRINTED = 1 << 20
 
@@ -40,7 +48,7 @@ class GitCalls:
     def _kept(self) -> dict[str, str]:
         """The environment, without what would lead git to another repository."""
         kept = {key: one for key, one in os.environ.items() if not key.startswith("GIT_") or key.startswith(_KEPT)}
-        return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+        return kept | _OURS
 
     def _environment(self, *, index: bool) -> dict[str, str]:
         return {**self._kept, "GIT_INDEX_FILE": self.index} if index else self._kept

@@ -153,8 +153,9 @@ def directories(top: str) -> tuple[str, str]:
 
 
 def is_reachable(top: str, commit: str) -> bool:
-    """Whether a branch or a tag still has this commit in its history."""
-    return _is_commit(commit) and bool(_ask(top, "for-each-ref", "--count=1", f"--contains={commit}")[1].strip())
+    """Whether a branch or a tag still has this commit in its own history, whatever stands in for other commits."""
+    asked = ("--no-replace-objects", "for-each-ref", "--count=1", f"--contains={commit}")
+    return _is_commit(commit) and bool(_ask(top, *asked)[1].strip())
 
 
 def objects(top: str) -> str:

@@ -36,6 +36,8 @@ _VERSION = _CUT_OFF
 _SHALLOW = "shallow"
 _FILES = ("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout", "objects/info/alternates", _SHALLOW)
 _MOST = 1 << 20
+_ALL_REFERENCES = 1 << 28
+_PACKED = regex(rb"(?m)^(\S+) refs/replace/(.+)$")
 _TEXT = 16 << 10
 _ALL_TEXTS = 512 << 10
 """Bytes of one part that are kept to be shown, and characters of all of them."""
@@ -203,10 +205,8 @@ def _replaced(common: str) -> Iterator[_Part]:
     folder = os.path.join(common, "refs", "replace")
     for name in _listed(folder):
         yield _stand_in(name, _read(os.path.join(folder, name)) or b"")
-    for line in (_read(os.path.join(common, "packed-refs")) or b"").splitlines():
-        instead, _, reference = line.partition(b" ")
-        if reference.startswith(b"refs/replace/"):
-            yield _stand_in(reference.removeprefix(b"refs/replace/").decode("ascii", "replace"), instead)
+    for instead, name in _PACKED.findall(_read(os.path.join(common, "packed-refs"), _ALL_REFERENCES) or b""):
+        yield _stand_in(name.decode("ascii", "replace"), instead)
 
 
 def _stand_in(name: str, instead: bytes) -> _Part:
@@ -221,13 +221,13 @@ def _listed(folder: str) -> list[str]:
         return []
 
 
-def _read(path: str) -> bytes | None:
+def _read(path: str, most: int = _MOST) -> bytes | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
     try:
-        return os.read(fd, _MOST)
+        return os.read(fd, min(most, max(os.fstat(fd).st_size, _MOST)))
     except OSError:
         return None
     finally:
