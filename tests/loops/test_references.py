@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from looping import Night
+from raymond.loops import git_settings
 
 pytestmark = pytest.mark.slow
 DONE = "echo 42 > answer.txt; echo ITERATION_COMPLETE"
@@ -155,7 +156,10 @@ HONEST = {
         "git worktree add -q --detach $TEST_ROOM/../look; git worktree remove $TEST_ROOM/../look"
     ),
     "a branch of its own": "git branch idea; git branch -q -t follows origin/main",
-    "settings of nobody": "git config lfs.repositoryformatversion 0; git config core.pager cat",
+    "settings of nobody": (
+        "git config lfs.repositoryformatversion 0; git config core.pager cat; git config color.ui never;"
+        " git config alias.ci commit; git submodule -q init"
+    ),
     "a commit in a worktree of before": "git -C $TEST_ROOM/../tree commit -q --allow-empty -m mine",
     "another branch there": (
         "git -C $TEST_ROOM/../tree switch -q -c more; git -C $TEST_ROOM/../tree commit -q --allow-empty -m mine"
@@ -166,9 +170,15 @@ HONEST = {
 @pytest.mark.parametrize("name", HONEST)
 def test_it_counts(tmp_path: Path, name: str) -> None:
     night = full(tmp_path, HONEST[name])
+    if "submodule" in HONEST[name]:
+        (night.path / "x").mkdir()
+        night.write({".gitmodules": '[submodule "x"]\n\tpath = x\n\turl = ../x.git\n'})
+        night.git("update-index", "--add", "--cacheinfo", f"160000,{night.git('rev-parse', 'HEAD')},x")
+        night.commit("a submodule")
     ran = night.loop("--attempts", "1")
     assert ran.code == 0, ran.out + ran.err
     assert night.git("show", "HEAD~1:answer.txt") == "42"
+    assert ("x.git" in night.text(".git/config")) == ("submodule" in HONEST[name])
 
 
 SETTINGS = {
@@ -180,18 +190,31 @@ SETTINGS = {
     "core.logallrefupdates": "git config core.logAllRefUpdates false",
     "branch.main.pushremote": "git config branch.main.pushRemote elsewhere",
     "url.elsewhere.insteadof": "git config url.elsewhere.insteadOf https://",
+    "remote.pushdefault": "git config remote.pushDefault elsewhere",
+    "submodule.x.url": "git config submodule.x.url ext::evil",
+    "alias.st": "git config alias.st push",
+    "i18n.logoutputencoding": (
+        "git config i18n.logOutputEncoding IBM037; git commit -q --allow-empty -m x -m 'Raymond-Item: n/forged'"
+    ),
 }
 
 
 @pytest.mark.parametrize("key", SETTINGS)
 def test_a_setting_about_commits_and_pushes_is_put_back(tmp_path: Path, key: str) -> None:
     night = full(tmp_path, SETTINGS[key])
+    night.git("config", "alias.st", "status")
     config = night.text(".git/config")
     ran = night.loop("--attempts", "1")
     [failed] = night.state["failedItems"]
     assert failed["verdict"] == "tampered"
     assert f"the git setting {key}" in ran.out
     assert night.text(".git/config") == config
+    assert ("in the name of Raymond" in ran.out) == ("forged" in SETTINGS[key])
+
+
+def test_settings_that_an_earlier_release_did_not_note_are_not_taken_for_new() -> None:
+    now = {"i18n.commitencoding": ["latin1"], "alias.st": ["status"], "user.name": ["Ada"]}
+    assert git_settings.differences({}, now, (), is_first=True) == ["added the git setting user.name"]
 
 
 INCLUDED = "printf '[core]\\nhooksPath = tools\\n' >> .gitconfig"

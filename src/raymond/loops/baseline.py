@@ -27,6 +27,7 @@ RESUMED = "resumed"
 FIRST = "first"
 """In the place of a slot: how everything stood when the loop began."""
 _HOOKS = "hooks"
+_FIRST, _VERSION = 1, 2
 _LARGEST = 1 << 20
 _MOST_IGNORED = 5_000
 
@@ -52,7 +53,7 @@ class Baseline(Struct, frozen=True, kw_only=True):
     hooks_folder: str
     signs: bool
     settings: dict[str, list[str]] | None = None
-    """What .git/config says about who commits, where a push goes, and what git does; None in earlier baselines."""
+    """What .git/config says, but for a few settings; None in earlier baselines."""
     in_effect: dict[str, list[str]] | None = None
     """The settings that run something, from wherever they come; None in earlier baselines."""
     stashes: bytes = b""
@@ -77,6 +78,8 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """The locks of git that were there; None in earlier baselines."""
     refused: list[str] = []
     """Files that git takes into no tree."""
+    version: int = _FIRST
+    """Of what is noted: from 2 on, every setting of .git/config."""
 
 
 class Keeper(Struct, frozen=True):
@@ -122,6 +125,7 @@ class Keeper(Struct, frozen=True):
             is_index_broken=repository.is_broken(),
             locks=locks.there(*git.directories(repository.top)),
             refused=refused,
+            version=_VERSION,
         )
         return found, self.save(found)
 
@@ -190,7 +194,7 @@ class Keeper(Struct, frozen=True):
         settings = git_settings.of_repository(self.repository.top, self.private)
         # What another checkout sets is a person's business; `restore` leaves it.
         old = settings if before.settings is None or self.is_shared else before.settings
-        more = git_settings.differences(old, settings, before.references)
+        more = git_settings.differences(old, settings, before.references, is_first=before.version == _FIRST)
         found += [one for one in more if one not in found]
         folder = git.directories(self.repository.top)[1]
         links = (name for name in (*_FOLDERS, *_names(folder)) if os.path.islink(os.path.join(folder, name)))

@@ -28,6 +28,8 @@ _STASHES = ("logs", "refs", "stash")
 SAVED = "refs/raymond/"
 """Where Raymond keeps what did not count."""
 _NAMED = ("refs/heads", "refs/tags", "refs/notes", "refs/stash", "refs/raymond", "refs/remotes")
+_LAST = ("log", "-1", "--encoding=UTF-8", "--no-show-signature")
+"""The newest commit, told as it is whatever the settings say of how to show one."""
 _SHORT = 4_096
 """Bytes of a file with one line."""
 _ARGUMENTS = 256
@@ -161,22 +163,22 @@ class Repository(PersonsIndex, IgnoreRules):
 
     def message(self, commit: str) -> str:
         """Its whole message."""
-        return self.said("log", "-1", "--format=%B", commit)
+        return self.said(*_LAST, "--format=%B", commit)
 
     def people(self, commit: str) -> str:
         """Who made it and committed it."""
-        return self.said("log", "-1", "--format=%an %ae%n%cn %ce", commit)
+        return self.said(*_LAST, "--format=%an %ae%n%cn %ce", commit)
 
     def is_made_of(self, commit: str, tree: str, parents: Iterable[str], message: str) -> bool:
         """Whether a commit is exactly this one, but for who made it, when, and a signature."""
-        made_of, _, said = self.said("log", "-1", "--format=%T %P%n%B", commit).partition("\n")
+        made_of, _, said = self.said(*_LAST, "--format=%T %P%n%B", commit).partition("\n")
         if said.strip() != message.strip():
             return False
         return made_of.rstrip() == " ".join([self.reference(f"{tree}^{{tree}}"), *(one for one in parents if one)])
 
     def last_with(self, trailer: str) -> tuple[str, str]:
         """The newest commit with such a trailer, and its message; both empty when there is none."""
-        said = self.said("log", "-1", "--format=%H%n%B", f"--grep=^{trailer}: ", "HEAD")
+        said = self.said(*_LAST, "--format=%H%n%B", f"--grep=^{trailer}: ", "HEAD")
         commit, _, message = said.partition("\n")
         return commit, message
 
