@@ -42,6 +42,46 @@ TAMPERED = {
 }
 
 
+THERE = "git -c user.name=x -c user.email=x -C $TEST_ROOM/../origin.git"
+PUSHED = {
+    "a commit of no branch": (
+        f"git push -q origin $({EVIL}):refs/heads/evil",
+        "pushed to origin/evil",
+    ),
+    "back": ("git push -qf origin HEAD~1:main", "pushed to origin/main"),
+    "there and back": (
+        "git push -qf origin HEAD~1:main; git push -q origin main:main",
+        "pushed to origin/main",
+    ),
+    "a branch is removed": ("git push -q origin :old", '"origin/old", which was at '),
+    "a reflog that is gone": (
+        "rm -r .git/logs/refs/remotes; git -c core.logAllRefUpdates=false push -qf origin HEAD~1:main",
+        '"origin/main" moved backwards, from ',
+    ),
+    "nothing, and fetches": (
+        f"{THERE} update-ref refs/heads/main $({THERE} commit-tree -p main -m theirs main^{{tree}}); git fetch -q --prune",
+        "- Success rate: 100% (1/1)",
+    ),
+    "what a person has committed elsewhere": (
+        "cd $TEST_ROOM/../tree; git commit -q --allow-empty -m mine; git push -q origin feature; cd $TEST_ROOM",
+        '"origin/feature" was pushed to, by the agent or in another worktree',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUSHED)
+def test_a_push_is_named_and_a_fetch_is_not(tmp_path: Path, name: str) -> None:
+    script, told = PUSHED[name]
+    night = full(tmp_path, script)
+    night.git("commit", "-q", "--allow-empty", "-m", "more")
+    night.git("push", "-q", "origin", "main", "main:old")
+    ran = night.loop("--attempts", "1")
+    assert told in ran.out, ran.err
+    assert ("tampered" in ran.err, "Noticed" in ran.out) == (told.startswith("pushed"), not told.startswith("-"))
+    if "fetch" in name:
+        assert night.git("log", "-1", "--format=%s", "origin/main") == "theirs"
+
+
 def references(night: Night) -> dict[str, str]:
     form = "--format=%(refname) %(symref) %(objectname)"
     lines = (line.split(" ", 1) for line in night.git("for-each-ref", form).splitlines())

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.errors import Error
-from raymond.loops import git_settings, locks, submodules
+from raymond.loops import git_settings, locks, reflogs, submodules
 from raymond.loops.hooks import hooks_in, listed
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step
@@ -78,6 +78,8 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """The locks of git that were there; None in earlier baselines."""
     refused: list[str] = []
     """Files that git takes into no tree."""
+    reflogs: dict[str, int] | None = None
+    """The reflog of each reference, and how many bytes it has; None in earlier baselines."""
     version: int = _FIRST
     """Of what is noted: from 2 on, every setting of .git/config."""
 
@@ -125,6 +127,7 @@ class Keeper(Struct, frozen=True):
             is_index_broken=repository.is_broken(),
             locks=locks.there(*git.directories(repository.top)),
             refused=refused,
+            reflogs=reflogs.lengths(repository.top),
             version=_VERSION,
         )
         return found, self.save(found)

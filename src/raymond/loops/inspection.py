@@ -14,6 +14,7 @@ from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.formats.item import Item
 from raymond.loops.hooks import hooks_in
 from raymond.loops.ignore_rules import RULES
+from raymond.loops.pushes import Pushes
 from raymond.loops.references import References
 from raymond.loops.repository import Change, Repository
 from raymond.loops.saved import Saved
@@ -284,14 +285,14 @@ class Inspector:
             found.commits = repository.commits(before.head, found.head)
             forged = [one for one in found.commits if _SIGNED.search(repository.message(one))]
             _add(found.tampered, (f"wrote a commit in the name of Raymond ({one[:12]})" for one in forged))
-        for name, commit in repository.remotes().items():
-            if before.remotes.get(name) != commit and self._is_pushed(commit, found):
-                _add(found.tampered, [f"pushed to {name.removeprefix('refs/remotes/')}"])
+        self._look_at_pushes(before, found)
         self._keep(found)
 
-    def _is_pushed(self, commit: str, found: Inspection) -> bool:
-        """Whether a branch elsewhere has a commit that was made here since: a fetch brings none of them."""
-        return any(self._repository.descends(commit, one) for one in found.commits[:1])
+    def _look_at_pushes(self, before: Baseline, found: Inspection) -> None:
+        pushes = Pushes(self._repository, before, self._first, found.commits, is_shared=self._keeper.is_shared)
+        _add(found.tampered, pushes.tampered)
+        _add(found.review, pushes.review)
+        _add(found.notes, pushes.notes)
 
     def _committed(self, before: Baseline, found: Inspection) -> Iterator[Change]:
         """What the agent's own commits changed: a file may be gone from the tree and still be in one of them."""
