@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.errors import Error
-from raymond.loops import git_settings, locks, reflogs, submodules
+from raymond.loops import git_settings, locks, reflogs, submodules, unfinished
 from raymond.loops.hooks import hooks_in, listed
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step
@@ -82,6 +82,8 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """The reflog of each reference, and how many bytes it has; None in earlier baselines."""
     version: int = _FIRST
     """Of what is noted: from 2 on, every setting of .git/config."""
+    unfinished: list[str] | None = None
+    """What somebody had begun with git and not ended; None in earlier baselines."""
 
 
 class Keeper(Struct, frozen=True):
@@ -129,6 +131,7 @@ class Keeper(Struct, frozen=True):
             refused=refused,
             reflogs=reflogs.lengths(repository.top),
             version=_VERSION,
+            unfinished=unfinished.there(repository),
         )
         return found, self.save(found)
 
@@ -175,6 +178,10 @@ class Keeper(Struct, frozen=True):
         new = [path for path in found if path not in old]
         gone = locks.removed(new, [top, *self.repository.worktrees()]) if new else []
         return [(path, path in gone) for path in new]
+
+    def unfinished(self, before: Baseline) -> list[str]:
+        """What was begun with git since, and not ended."""
+        return [name for name in unfinished.there(self.repository) if name not in (before.unfinished or ())]
 
     @property
     def _modules(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from raymond.loops import documents, state, summary
+from raymond.loops import documents, state, summary, unfinished
 from raymond.loops.documents import SUMMARIES, WRITTEN
 from raymond.loops.formats.state_file import Status
 from raymond.loops.git_calls import GitError
@@ -159,11 +159,13 @@ def _commit_records(loop: LoopRun) -> None:
         return
     repository = loop.repository
     branch, head = repository.branch(), repository.head()
-    if not head or (loop.settings.branch and branch != loop.settings.branch) or repository.under_way():
+    if not head or (loop.settings.branch and branch != loop.settings.branch):
         return
     own = [path for path in repository.dirt() if loop.documents.owns(path)]
     if not own:
         return
+    if under_way := unfinished.words(unfinished.there(repository)):
+        raise GitError(f"{under_way} is in progress here", hint=f"end it, then commit what is in {loop.documents.docs}")
     message = f"{RECORDS}\n\n{loop.loop}: {summary.how(loop)}\n\nRaymond-Run: {loop.id}\n"
     date = f"{int(loop.run.now)} +0000"
     tree = repository.tree(own)

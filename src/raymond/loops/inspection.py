@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from msgspec import Struct
 
 from raymond.digests import sha256
-from raymond.loops import documents, doubts
+from raymond.loops import documents, doubts, unfinished
 from raymond.loops.baseline import Baseline, Keeper
 from raymond.loops.documents import LOGS, PROGRESS, Documents, TooLarge
 from raymond.loops.formats import foreign_text, queue, session_log
@@ -26,6 +26,7 @@ _NAMED = 20
 _LONGEST = 150
 """Characters of one reason."""
 _LOCKED = "which stays: remove it once no git is at work here"
+_UNFINISHED = "which stays: remove it with `git ... --quit`; `--abort` would undo what was committed since"
 _ADDED = '"{title}" was added to {path} while an agent worked; it counts as proposed'
 _GENERATED = frozenset(
     "node_modules dist build target out bin obj venv .venv env .env.local __pycache__ .pytest_cache .mypy_cache"
@@ -149,11 +150,17 @@ class Inspector:
             kept = self._keeper.restore(before)  # git does nothing below that an agent has set
             _add(found.notes, (f"changed a file of git, which was put back; it is kept as {path}" for path in kept))
         self._look_at_locks(before, found)
-        self._look_at_index(before, found)
+        self._end_unfinished(before, found)
         _add(found.tampered, self._keeper.differences_elsewhere(before))
         self._look_at_history(before, found)
         self._look_at_references(before, found)
         self._look_at_hooks(before, found)
+
+    def tidied(self, before: Baseline) -> Inspection:
+        """What was found in earlier looks; nothing that git could not end is left, whatever becomes of the work."""
+        found = self._earlier()
+        self._end_unfinished(before, found)
+        return found
 
     def _look_beyond_git(self, before: Baseline, found: Inspection) -> None:
         """What was checked and will not be committed: a person has to look."""
@@ -172,12 +179,30 @@ class Inspector:
             then = ", then `git reset`" if path.endswith("/index.lock") else ""
             _add(found.notes, [f"left {shown}, {'which was removed' if is_gone else _LOCKED + then}"])
 
-    def _look_at_index(self, before: Baseline, found: Inspection) -> None:
-        """An index that the agent broke is as it was again."""
-        if not before.is_index_broken and self._repository.is_broken():
-            _add(found.tampered, ["broke .git/index, which was put back"])
+    def _end_unfinished(self, before: Baseline, found: Inspection) -> None:
+        """Nobody ends what the agent has begun with git; what it did to HEAD and the files is looked at as any work."""
+        self._look_at_index(before, found)
+        if names := self._keeper.unfinished(before):
+            what = f"left {unfinished.words(names)} unfinished"
+            ended = f"{what}, which was ended; its files stay part of the work"
+            _add(found.notes, [ended])
             self._keep(found)
-            self._repository.refresh(before.staged, before.head)
+            if not unfinished.end(self._repository, names):
+                found.notes[found.notes.index(ended)] = f"{what}, {_UNFINISHED}"
+
+    def _look_at_index(self, before: Baseline, found: Inspection) -> None:
+        """An index that the agent broke is as it was again, and has no conflicts that nobody could resolve."""
+        if before.is_index_broken:
+            return
+        if self._repository.is_broken():
+            _add(found.tampered, ["broke .git/index, which was put back"])
+        elif conflicts := self._repository.conflicts():
+            more = f" and {len(conflicts) - 1} more" if len(conflicts) > 1 else ""
+            _add(found.notes, [f"left a conflict in {conflicts[0]}{more}, of which the file stays as it is"])
+        else:
+            return
+        self._keep(found)
+        self._repository.refresh(before.staged, before.head)
 
     def _seen(self, before: Baseline, found: Inspection) -> list[Change]:
         """What changed, without what git had been told to ignore: that is a person's, and no part of the work."""

@@ -255,7 +255,8 @@ def red(work: Work, failure: Failure) -> Entry:
     """An iteration that does not count; its changes stay in the tree."""
     work.end_stragglers()
     verdict = RED if failure.is_red else failure.verdict
-    return work.entry(verdict, Inspection(), error=work.excerpt(failure.text))
+    found = work.tidied() if work.settings.commit != "never" else Inspection()
+    return work.entry(verdict, found, error=work.excerpt(failure.text))
 
 
 def aside(work: Work, found: Inspection, verdict: str, reason: str) -> Entry:

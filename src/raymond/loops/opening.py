@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from raymond import pasted
 from raymond.errors import UsageError
-from raymond.loops import documents, doubts
+from raymond.loops import documents, doubts, unfinished
 from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PROGRESS, SUMMARIES, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.queue import Queue
@@ -92,7 +92,7 @@ def check_repository(repository: Repository, branch: str) -> None:
     """Refuse a repository in which no commit can be made as it should be."""
     if not repository.head():
         raise UsageError("this repository has no commit yet", hint="git add -A && git commit -m 'Start'")
-    if under_way := repository.under_way():
+    if under_way := unfinished.words(unfinished.there(repository)):
         raise UsageError(f"{under_way} is in progress here", hint="finish or abort it first: `git status` says how")
     if os.path.realpath(repository.said("rev-parse", "--show-toplevel")) != os.path.realpath(repository.top):
         hint = "git config --unset core.worktree, or start where its work tree is"

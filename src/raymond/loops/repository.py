@@ -15,14 +15,6 @@ from raymond.loops.persons_index import PersonsIndex
 from raymond.system import files, git
 from raymond.system.files import make_private
 
-_OPEN = {
-    "MERGE_HEAD": "a merge",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase or `git am`",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-    "BISECT_LOG": "a bisection",
-}
 _DEFAULTS = ("main", "master", "trunk")
 _STASHES = ("logs", "refs", "stash")
 SAVED = "refs/raymond/"
@@ -90,12 +82,6 @@ class Repository(PersonsIndex, IgnoreRules):
         remote = self.said("symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD")
         return branch in (*_DEFAULTS, remote.partition("/")[2], self.said("config", "--get", "init.defaultBranch"))
 
-    def under_way(self) -> str:
-        """What somebody has begun and not ended here: `a merge`; empty when nothing is."""
-        folder = git.directories(self.top)[0]
-        found = [words for name, words in _OPEN.items() if os.path.lexists(os.path.join(folder, name))]
-        return found[0] if found else ""
-
     @property
     def is_sparse(self) -> bool:
         """Whether only a part of the files is checked out."""
@@ -111,6 +97,11 @@ class Repository(PersonsIndex, IgnoreRules):
             "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"
         )
         return [os.fsdecode(one[3:]) for one in said.split(b"\0") if one and not one.endswith(b"/")]
+
+    def conflicts(self) -> list[str]:
+        """The paths of which the index has several versions, because git could not merge them."""
+        said = self.ask("ls-files", "--unmerged", "-z").split(b"\0")
+        return list(dict.fromkeys(os.fsdecode(one.partition(b"\t")[2]) for one in said if one))
 
     def filters(self) -> list[str]:
         """The filters that the repository's own settings define: whoever looks at a changed file runs them."""
