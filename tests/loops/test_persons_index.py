@@ -1,6 +1,7 @@
 """The index of the person in whose checkout a loop works: it is theirs, and it is whole when the loop is done."""
 
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import pytest
 
@@ -45,6 +46,26 @@ def test_what_an_agent_has_staged_goes_with_its_work(tmp_path: Path) -> None:
     assert ran.code == 1, ran.err
     assert not (night.path / "x.txt").exists()
     check_staged(night)
+
+
+def test_an_index_with_conflicts_is_named_before_anything_starts_with_a_way_out(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.write({"README.md": "put away\n", "check.sh": "true\n"})
+    night.git("stash", "-q")
+    night.write({"README.md": "since then\n", "PROMPT.md": "Make it 42\n"})
+    night.commit("since then")
+    with pytest.raises(CalledProcessError):
+        night.git("stash", "pop")
+    before = night.git("ls-files", "-s")
+    for ran in (night.loop(), night.loop("PROMPT.md", "--gate", "sh check.sh", loop="ralph")):
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err == (
+            "error: the index has conflicts: README.md\n"
+            "hint: resolve them and `git add` the files; `git reset` keeps the files as they are and forgets the conflicts\n"
+        )
+    assert night.git("ls-files", "-s") == before
+    night.git("add", "README.md")
+    assert night.loop("--on-dirty", "continue").code == 0
 
 
 def test_a_lock_that_an_agents_git_left_is_removed_and_named(tmp_path: Path) -> None:

@@ -94,6 +94,9 @@ def check_repository(repository: Repository, branch: str) -> None:
         raise UsageError("this repository has no commit yet", hint="git add -A && git commit -m 'Start'")
     if under_way := unfinished.words(unfinished.there(repository)):
         raise UsageError(f"{under_way} is in progress here", hint="finish or abort it first: `git status` says how")
+    if conflicts := repository.conflicts():
+        hint = "resolve them and `git add` the files; `git reset` keeps the files as they are and forgets the conflicts"
+        raise UsageError(f"the index has conflicts: {few(conflicts)}", hint=hint)
     if os.path.realpath(repository.said("rev-parse", "--show-toplevel")) != os.path.realpath(repository.top):
         hint = "git config --unset core.worktree, or start where its work tree is"
         raise UsageError("core.worktree of this repository names another directory", hint=hint)

@@ -100,7 +100,7 @@ class Repository(PersonsIndex, IgnoreRules):
 
     def conflicts(self) -> list[str]:
         """The paths of which the index has several versions, because git could not merge them."""
-        said = self.ask("ls-files", "--unmerged", "-z").split(b"\0")
+        said = self.run("ls-files", "--unmerged", "-z").stdout.split(b"\0")
         return list(dict.fromkeys(os.fsdecode(one.partition(b"\t")[2]) for one in said if one))
 
     def filters(self) -> list[str]:
