@@ -143,10 +143,27 @@ def test_an_accept_that_fails_or_is_killed_leaves_everything_as_it_was(tmp_path:
 
 
 @pytest.mark.slow
+def test_what_is_rejected_after_an_accept_that_was_killed_is_taken_out_of_the_tree(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    assert accept(night, **killing(night, "checkout-index")).end() == -9
+    assert night.text("answer.txt") == "42\n"
+    done = night.room.raymond("reject", "n", "1", "no CI, please")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in night.git("status", "--porcelain").splitlines() if " docs/" not in line] == []
+
+
+@pytest.mark.slow
 def test_an_accept_that_is_killed_after_its_commit_is_finished_by_the_next(tmp_path: Path) -> None:
     night = aside(tmp_path)
     assert accept(night, **killing(night, "raymond: accepted")).end() == -9
     head, count = night.git("rev-parse", "HEAD"), len(night.subjects)
+    note = night.room.folder("n") / "loop/applied"
+    noted = note.read_bytes()
+    refused = night.room.raymond("reject", "n", "1", "no CI, please")
+    told = f"Write the answer was accepted before: it is committed as {head[:12]}"
+    assert (refused.returncode, told in refused.stderr) == (2, True)
+    note.write_bytes(noted)
+    (night.room.folder("n") / "loop/decided").unlink()
     person = accept(night)
     person.sees(f"committed as {head[:12]}")
     assert person.end() == 0

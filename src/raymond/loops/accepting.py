@@ -183,6 +183,9 @@ def _checked(entry: Entry, loop: LoopRun, tell: Callable[[Told], None]) -> Found
 
 def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     """Put the item back into the queue; what its agent did stays saved. What was done, in words."""
+    if made := _recovered(loop, entry):
+        what = f"{entry.title} was accepted before: it is committed as {made[:12]}"
+        raise UsageError(what, hint=f"git revert {made[:12]} takes it back")
     _forget(loop, entry.key, reason)
     _decide(loop, entry.key, "rejected")
     return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"
