@@ -299,13 +299,14 @@ def test_what_a_person_commits_in_another_worktree_is_nobodys_business(tmp_path:
     assert "feature" not in ran.out
 
 
-def test_a_repository_of_its_own_is_checked_and_not_committed_so_a_person_looks(tmp_path: Path) -> None:
-    night = Night(
-        tmp_path, "1. [VERIFY: grep -q 42 src/answer] Write\n", "git init -q src; echo 42 > src/answer; echo done"
-    )
+@pytest.mark.parametrize(("answer", "named"), [("42", "(review): left"), ("41", "- Write: the agent left")])
+def test_a_repository_of_its_own_is_not_committed_so_a_person_looks(tmp_path: Path, answer: str, named: str) -> None:
+    agent = f"git init -q src; echo {answer} > src/answer; echo done"
+    night = Night(tmp_path, "1. [VERIFY: grep -q 42 src/answer] Write\n", agent)
     ran = night.loop("--attempts", "1")
     assert ran.code == 1
-    assert "(review): left a repository of its own in src/" in ran.out
+    assert ran.out.count("left a repository of its own in src/") == 1
+    assert f"{named} a repository of its own in src/" in ran.out
 
 
 def test_a_repository_that_was_there_before_is_nobodys_business(tmp_path: Path) -> None:

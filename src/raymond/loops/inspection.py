@@ -65,6 +65,8 @@ class Inspection(Struct):
     commits: list[str] = []
     hidden: list[str] = []
     """Files that git ignored before: they are not the agent's to commit, nor ours to remove."""
+    beyond: list[str] = []
+    """What is left in the tree whatever becomes of the item, because git neither commits nor saves it."""
     is_checked: bool = False
     """Whether the files are those that the check was green with."""
 
@@ -72,6 +74,10 @@ class Inspection(Struct):
     def verdict(self) -> str:
         """`tampered` or `review`; empty when a check decides."""
         return "tampered" if self.tampered else "review" if self.review else ""
+
+    def noticed(self, told: str) -> list[str]:
+        """What is told besides the reason why the item does not count, which is `told`."""
+        return [*self.tampered, *self.notes, *(one for one in self.beyond if one[:_LONGEST] not in told)]
 
     @property
     def reason(self) -> str:
@@ -165,12 +171,13 @@ class Inspector:
     def _look_beyond_git(self, before: Baseline, found: Inspection) -> None:
         """What was checked and will not be committed: a person has to look."""
         refused = [path for path in self._repository.refused if path not in before.refused]
-        _add(found.review, (f"left {path}, which git does not take into a commit" for path in refused[:_NAMED]))
+        _add(found.beyond, (f"left {path}, which git does not take into a commit" for path in refused[:_NAMED]))
         nested = [one for one in self._repository.nested() if one not in (before.nested or ())]
-        kind = found.notes if before.nested is None else found.review
+        kind = found.notes if before.nested is None else found.beyond
         _add(kind, (f"left a repository of its own in {one}" for one in nested))
         modules = self._keeper.changed_modules(before)
-        _add(found.review, (f"changed the submodule {path}, which is neither saved nor put back" for path in modules))
+        _add(found.beyond, (f"changed the submodule {path}, which is neither saved nor put back" for path in modules))
+        _add(found.review, found.beyond)
 
     def _look_at_locks(self, before: Baseline, found: Inspection) -> None:
         """A lock that the agent left is removed if no git can need it."""

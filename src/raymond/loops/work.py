@@ -180,7 +180,7 @@ class Work:
     def write_log(self, told: dict[str, str], blocks: Iterable[str], found: Inspection, ended: str) -> None:
         """Write the session log; `blocks` is the queue that is left, which stays as a person wrote it."""
         areas = "\n".join(f"- {foreign_text.code(path)}" for path in found.changed[:_MOST_PATHS])
-        notes = "\n".join(f"- Raymond noticed that {inspection.told(note)}" for note in (*found.tampered, *found.notes))
+        notes = "\n".join(f"- Raymond noticed that {inspection.told(note)}" for note in found.noticed(ended))
         sections = {"Session Goals": f"{self.title}\n\n{self.details}", "Code Areas Touched": areas}
         sections |= {**found.told, **told}
         sections["Summary"] = "\n\n".join(one for one in (ended, sections.get("Summary", ""), notes) if one)
@@ -245,7 +245,7 @@ class Work:
             log=self.log_path(),
             began=self.began,
             seconds=round(time() - self.began, 3) if self.began else 0.0,
-            notes=(*found.tampered, *found.notes),
+            notes=tuple(found.noticed(more.get("error", ""))),
             agent=self.step.agent,
             base=self.baseline.head if self._digest else "",
         )
