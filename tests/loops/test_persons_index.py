@@ -1,11 +1,14 @@
 """The index of the person in whose checkout a loop works: it is theirs, and it is whole when the loop is done."""
 
+import signal
 from pathlib import Path
 from subprocess import CalledProcessError
 
 import pytest
 
-from looping import HONEST, Night
+from looping import HONEST, WAIT, Night
+from running import until
+from typist import Typist
 
 pytestmark = pytest.mark.slow
 TWO = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: test -e two] Second\n"
@@ -45,6 +48,28 @@ def test_what_an_agent_has_staged_goes_with_its_work(tmp_path: Path) -> None:
     ran = night.loop("--on-dirty", "continue", "--attempts", "1")
     assert ran.code == 1, ran.err
     assert not (night.path / "x.txt").exists()
+    check_staged(night)
+
+
+@pytest.mark.parametrize("answer", ["commit", "discard"])
+def test_what_becomes_of_an_interrupted_session_does_not_concern_a_persons_files(tmp_path: Path, answer: str) -> None:
+    night = staging(tmp_path, f"echo half > half.txt; touch ../half\n{WAIT}")
+    head = night.git("rev-parse", "HEAD")
+    start = ("ralph", "PROMPT.md", "--gate", "sh check.sh", "--id", "n", "--pause", "0s")
+    with night.room.start(*start) as live:
+        until((tmp_path / "half").exists, "the agent")
+        live.signal(signal.SIGTERM)
+        live.signal(signal.SIGTERM)
+        assert live.process.wait(60) == 128 + signal.SIGTERM
+    night.agent(HONEST)
+    person = Typist(night.room, "ralph", "resume")
+    person.sees(r"Resume from session 1\? \[Y/n\] ")
+    person.type("y\n")
+    person.sees(r"has changed 1\s+file")
+    person.type(f"{answer}\n")
+    assert person.end() == 0
+    names = [one for one in night.git("diff", "--name-only", f"{head}..HEAD").split() if not one.startswith("docs/")]
+    assert names == ["answer.txt", *["half.txt"] * (answer == "commit")]
     check_staged(night)
 
 

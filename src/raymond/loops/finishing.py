@@ -1,6 +1,5 @@
 """What follows when an item counts: hooks, records, and a commit that cannot happen twice."""
 
-import os
 from time import time
 from typing import Any
 
@@ -124,17 +123,8 @@ def _tree(work: Work, found: Inspection, whole: str) -> str:
     dirty = [one.path for one in repository.changes(f"{work.start}^", work.start)]
     touched = {one.path for one in repository.changes(work.start, whole)} if dirty else set[str]()
     left_out = [path for path in dirty if path not in touched and not work.step.documents.owns(path)]
-    left_out += [*found.hidden, *_prompt(work)]
+    left_out += [*found.hidden, *work.settings.prompt_in(work.step.cwd, work.step.top)]
     return repository.mixed(whole, repository.head(), left_out) if left_out else whole
-
-
-def _prompt(work: Work) -> list[str]:
-    """The prompt of the plain loop as git names it, which is a person's to commit; empty if git does not see it."""
-    if not work.settings.prompt:
-        return []
-    folder, name = os.path.split(os.path.join(work.step.cwd, work.settings.prompt))
-    path = os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(work.step.top))
-    return [] if path.startswith("../") else [path]
 
 
 def _entry(work: Work, found: Inspection, gate: dict[str, Any]) -> Entry:

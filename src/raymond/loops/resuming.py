@@ -9,7 +9,7 @@ from raymond.control import steer
 from raymond.errors import UsageError
 from raymond.faces.words import many
 from raymond.loops import documents, state, summary
-from raymond.loops.baseline import RESUMED, Keeper
+from raymond.loops.baseline import RESUMED, Baseline, Keeper
 from raymond.loops.ending import PAUSED
 from raymond.loops.formats.state_file import Status
 from raymond.loops.loop_run import LoopRun
@@ -43,9 +43,9 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     if worker.visit.pending:  # the agent was done: only its check was cut off, and runs again
         return
     repository = loop.repository
-    base = repository.reference(f"refs/raymond/{loop.id}/base")
-    changed = [one for one in repository.dirt() if not loop.documents.owns(one)] if base else []
-    if not changed:
+    before = _baseline(loop, opened["slot"], opened["baseline"]) if opened.get("baseline") else None
+    changed = _changed(loop, before) if before else []
+    if before is None or not changed:
         return
     head, date = repository.head(), f"{int(float(opened['began']))} +0000"
     kept = repository.commit(repository.tree(), [head], "raymond: an interrupted session\n", date)
@@ -57,12 +57,21 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     what = f"The interrupted session has changed {many(len(changed), 'file')}, not committed yet."
     answer = ask(what, ("continue", "commit", "discard"))
     if answer == "commit":
-        made = repository.commit(repository.tree(), [head], "chore: commit an interrupted session\n", date)
+        made = repository.commit(repository.tree(changed), [head], "chore: commit an interrupted session\n", date)
         repository.move(f"refs/heads/{repository.branch()}", made, head)
-        repository.refresh()
+        repository.refresh(before.staged, before.head)
     elif answer == "discard":
-        repository.bring_back(base, changed)
-        repository.refresh()
+        repository.bring_back(before.work, changed)
+        repository.refresh(before.staged, before.head)
+
+
+def _changed(loop: LoopRun, before: Baseline) -> list[str]:
+    """What the session has changed and not committed, without what a person had not committed when it began."""
+    repository = loop.repository
+    persons = {one.path for one in repository.changes(f"{before.work}^", before.work)} if before.head else set[str]()
+    touched = {one.path for one in repository.changes(before.work, repository.tree())}
+    left_out = {*(persons - touched), *loop.settings.prompt_in(loop.documents.cwd, loop.top)}
+    return [one for one in repository.dirt() if one not in left_out and not loop.documents.owns(one)]
 
 
 def _free(repository: Repository, name: str, commit: str) -> str:
@@ -113,6 +122,14 @@ def note(project: Project, run: Run) -> None:
         state.write(path, loop.id, loop.settings, loop.ledger, status, left, pid=os.getpid())
 
 
+def _keeper(loop: LoopRun, slot: str) -> Keeper:
+    return Keeper(loop.file(f"baseline-{slot}"), loop.repository, PrivateGit(loop.file("git"), loop.top))
+
+
+def _baseline(loop: LoopRun, slot: str, digest: str) -> Baseline:
+    return _keeper(loop, slot).load(documents.read(loop.file(f"{RESUMED}-{slot}")) or digest)
+
+
 def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
     """Let what a person did since the loop paused be part of what its item began with: commits, and the documents.
 
@@ -121,8 +138,7 @@ def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
     repository, noted = loop.repository, documents.read(loop.file(PAUSED)).split()
     if len(noted) != 2:
         return
-    keeper = Keeper(loop.file(f"baseline-{slot}"), repository, PrivateGit(loop.file("git"), loop.top))
-    before = keeper.load(documents.read(loop.file(f"{RESUMED}-{slot}")) or digest)
+    keeper, before = _keeper(loop, slot), _baseline(loop, slot, digest)
     head, now = repository.head(), repository.tree()
     committed = repository.changes(noted[0], head) if repository.descends(head, noted[0]) else []
     paths = {one.path for one in committed}

@@ -1,6 +1,7 @@
 """Settings of a loop: what a person says at its start, kept with the run as one of its variables."""
 
 import json
+import os
 from typing import Any
 
 from msgspec import Struct
@@ -59,6 +60,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     commit: str = "green"
     pin: str = ""
     """The text of the prompt, if changes of its file do not count."""
+
+    def prompt_in(self, cwd: str, top: str) -> list[str]:
+        """The prompt of the plain loop as git names it, which is a person's to commit; empty if git does not see it."""
+        if not self.prompt:
+            return []
+        folder, name = os.path.split(os.path.join(cwd, self.prompt))
+        path = os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(top))
+        return [] if path.startswith("../") else [path]
 
     def write(self) -> str:
         """As the value of the variable."""
