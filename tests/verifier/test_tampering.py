@@ -153,6 +153,25 @@ def test_settings_that_an_earlier_version_did_not_look_at_are_not_new(tmp_path: 
     assert one.check().changes == ("added the git setting core.hookspath",)
 
 
+@pytest.mark.parametrize("link", [".git/hooks", ".git/hooks/pre-commit"])
+def test_a_hook_in_the_tree_is_work_and_the_link_to_it_is_not(tmp_path: Path, link: str) -> None:
+    one = desk(tmp_path)
+    one.bash(f"mkdir hooks; echo true > hooks/pre-commit; rm -rf {link}; ln -sr hooks/{link[11:]} {link}")
+    one.seal()
+    path = one.folder / f"{one.sealed}.seal"
+    kept = json.loads(path.read_text("utf-8"))
+    one.bash(f"{RIGHT}; echo false >> hooks/pre-commit")
+    assert one.check().verdict == "passed"
+    one.bash(f"ln -sfn $PWD/evil {link}")
+    assert one.check().changes == (f"changed {link}",)
+    one.bash(f"ln -sfnr hooks/{link[11:]} {link}")
+    del kept["control"]["parts"][link]
+    kept["control"]["parts"][".git/hooks/pre-commit"] = "of what the link led to"
+    kept["control"]["version"] = 3
+    path.write_text(json.dumps(kept), "utf-8")
+    assert one.check().verdict == "passed", "an earlier version had followed it"
+
+
 def test_what_a_tool_made_is_not_free_to_change(tmp_path: Path) -> None:
     one = desk(tmp_path)
     hook = '#!/bin/sh\ncommand -v git-lfs >/dev/null 2>&1 || { echo >&2 "none"; exit 2; }\ngit lfs pre-push "$@"\n'

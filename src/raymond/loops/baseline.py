@@ -1,16 +1,16 @@
 """Baseline: how the repository stood when an item began, so that everything since then is the agent's."""
 
 import os
-import stat
-from collections.abc import Iterator
 
 import msgspec
 from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.errors import Error
-from raymond.loops import git_settings, locks, reflogs, submodules, unfinished
-from raymond.loops.hooks import hooks_in, listed
+from raymond.loops import git_files, git_settings, locks, reflogs, submodules, unfinished
+from raymond.loops.git_calls import GitError
+from raymond.loops.git_files import CONFIG, HOOKS, GitFiles
+from raymond.loops.hooks import hooks_in
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step
 from raymond.system import files, git
@@ -18,17 +18,12 @@ from raymond.verifier import control_plane
 from raymond.verifier.control_plane import Control
 from raymond.verifier.private_git import PrivateGit
 
-_CONFIG = "config"
-_FILES = (_CONFIG, "config.worktree", "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout")
-_MORE = ("objects/info/alternates", "shallow")
-_FOLDERS = ("hooks", "info", "objects/info")
 RESUMED = "resumed"
 """The file with the digest of a baseline that was renewed when a person resumed the loop."""
 FIRST = "first"
 """In the place of a slot: how everything stood when the loop began."""
-_HOOKS = "hooks"
 _FIRST, _VERSION = 1, 2
-_LARGEST = 1 << 20
+_OF_GIT = (" .git/", " the git setting ")
 _MOST_IGNORED = 5_000
 
 
@@ -84,6 +79,15 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Of what is noted: from 2 on, every setting of .git/config."""
     unfinished: list[str] | None = None
     """What somebody had begun with git and not ended; None in earlier baselines."""
+    links: dict[str, bytes] | None = None
+    """Which of git's files, and of their folders, were links, and where each led; None in earlier baselines."""
+    unread: dict[str, tuple[int, int]] = {}
+    """Those of git's files that could not be read whole: size and time."""
+
+    @property
+    def git_files(self) -> GitFiles:
+        """The files of git that decide what it does."""
+        return GitFiles(contents=self.files, modes=self.modes, links=self.links or {}, unread=self.unread)
 
 
 class Keeper(Struct, frozen=True):
@@ -102,15 +106,17 @@ class Keeper(Struct, frozen=True):
         work = repository.commit(repository.tree(), [head, staged], "raymond: before the item\n", date)
         refused = list(repository.refused)
         repository.move(reference, work)
-        copies, modes = _copies(repository.top)
+        of_git = git_files.read(self._common)
         folder = repository.hooks_folder()
         found = Baseline(
             head=head,
             branch=repository.branch(),
             work=work,
             control=control_plane.read(repository.top, self.private),
-            files=copies,
-            modes=modes,
+            files=of_git.contents,
+            modes=of_git.modes,
+            links=of_git.links,
+            unread=of_git.unread,
             references=repository.references(),
             stashes=repository.stashes(),
             worktrees=repository.worktrees(),
@@ -165,10 +171,20 @@ class Keeper(Struct, frozen=True):
             return []
         if os.path.isdir(own) and not os.path.islink(os.path.join(top, ".git")):
             named = f"ref: refs/heads/{before.branch}" if before.branch else before.head
-            self._put(os.path.join(own, "HEAD"), f"{named}\n".encode("utf-8", "surrogateescape"), 0o644)
+            self._write_head(os.path.join(own, "HEAD"), f"{named}\n".encode("utf-8", "surrogateescape"))
         if git.directories(top) != before.folders:
             raise Error(f"{own} is not the git directory of {top} any more", hint="bring it back, then resume")
         return ["removed .git/HEAD"]
+
+    def _write_head(self, path: str, content: bytes) -> None:
+        """Write it; of a folder in its place, git could make nothing."""
+        if os.path.islink(path) or not os.path.isdir(path):
+            files.replace(path, content)
+            os.chmod(path, 0o644)
+
+    @property
+    def _common(self) -> str:
+        return git.directories(self.repository.top)[1]
 
     def free(self, before: Baseline) -> list[tuple[str, bool]]:
         """The locks of git that were left since, and whether each is removed."""
@@ -206,12 +222,7 @@ class Keeper(Struct, frozen=True):
         old = settings if before.settings is None or self.is_shared else before.settings
         more = git_settings.differences(old, settings, before.references, is_first=before.version == _FIRST)
         found += [one for one in more if one not in found]
-        folder = git.directories(self.repository.top)[1]
-        links = (name for name in (*_FOLDERS, *_names(folder)) if os.path.islink(os.path.join(folder, name)))
-        found += [f"made a link of .git/{name}" for name in links]
-        _, modes = _copies(self.repository.top)
-        changed = (name for name, mode in modes.items() if before.modes.get(name, mode) != mode)
-        return found + [f"changed the rights of .git/{name}" for name in sorted(changed)]
+        return found + before.git_files.differences(self._common)
 
     def differences_elsewhere(self, before: Baseline) -> list[str]:
         """Settings that a file outside of .git has changed, in words: such a file is not put back."""
@@ -222,80 +233,34 @@ class Keeper(Struct, frozen=True):
 
     def restore(self, before: Baseline) -> list[str]:
         """Give git back the files that decide what it does; no link is followed on the way. Where they are kept."""
-        folder = git.directories(self.repository.top)[1]
-        config = os.path.join(folder, _CONFIG)
-        others, kept = self._harmless(before, config) if self.is_shared else [], []
-        for name in _FOLDERS:
-            path = os.path.join(folder, name)
-            if os.path.islink(path):
-                os.unlink(path)
-            os.makedirs(path, exist_ok=True)
-        for name in sorted({*_names(folder), *before.files}):
-            kept += self._kept(folder, name, before.files.get(name))
-            self._put(os.path.join(folder, name), before.files.get(name), before.modes.get(name, 0o644))
+        config = os.path.join(self._common, CONFIG)
+        others = self._harmless(before, config) if self.is_shared else []
+        kept = before.git_files.put_back(self._common, self.path)
         replaced = [one for one in before.control.parts if one.startswith("the replaced object")]
         if not replaced:
             self.repository.drop_all("refs/replace")
         for key, value in others:
             self.repository.run("config", "--file", config, "--add", key, value)
+        if before.git_files.are_linked:
+            self._check_behind_links(before)
         return kept
+
+    def _check_behind_links(self, before: Baseline) -> None:
+        """Go no further while git does what an agent wrote behind a link: nothing was put back there."""
+        found = [one for one in self.differences(before) if any(what in one for what in _OF_GIT)]
+        if left := [one for one in found if f" .git/{HOOKS}" not in one]:
+            hint = "a link leads to it, which Raymond does not follow: undo it there"
+            raise GitError(f"the agent {'; '.join(left)}", hint=hint)
 
     def _harmless(self, before: Baseline, config: str) -> list[tuple[str, str]]:
         """The settings that were added and run nothing: whoever set them in another checkout wants to keep them."""
-        files.replace(f"{self.path}-{_CONFIG}", before.files.get(_CONFIG, b""))
-        known = self.private.settings(f"{self.path}-{_CONFIG}")
+        files.replace(f"{self.path}-{CONFIG}", before.files.get(CONFIG, b""))
+        known = self.private.settings(f"{self.path}-{CONFIG}")
         new = [one for one in self.private.settings(config) if one not in known]
         return [(key, value) for key, value in new if not control_plane.is_decisive(key, value)]
-
-    def _kept(self, folder: str, name: str, content: bytes | None) -> list[str]:
-        """Keep a file that is replaced, beside the baseline; its path there."""
-        path = os.path.join(folder, name)
-        if not os.path.lexists(path) or not stat.S_ISREG(os.lstat(path).st_mode):
-            return []
-        there = files.contents(path, _LARGEST)
-        if there == content:
-            return []
-        kept = f"{self.path}-{name.replace('/', '-')}-{sha256(there).hexdigest()[:8]}"
-        files.replace(kept, there)
-        return [kept]
-
-    def _put(self, path: str, content: bytes | None, mode: int) -> None:
-        is_file = os.path.lexists(path) and stat.S_ISREG(os.lstat(path).st_mode)
-        if os.path.lexists(path) and (content is None or not is_file):
-            if not os.path.islink(path) and os.path.isdir(path):
-                return  # git takes no folder for a hook
-            os.unlink(path)
-        if content is not None and (not is_file or files.contents(path) != content):
-            files.replace(path, content)
-        if content is not None:
-            os.chmod(path, mode)
 
 
 def keeper_of(step: Step, slot: str) -> Keeper:
     """What keeps the baseline of an item."""
     private = PrivateGit(step.file("git"), step.top)
     return Keeper(step.file(f"baseline-{slot}"), step.repository, private)
-
-
-def _copies(top: str) -> tuple[dict[str, bytes], dict[str, int]]:
-    folder = git.directories(top)[1]
-    found: dict[str, bytes] = {}
-    modes: dict[str, int] = {}
-    for name in _names(folder):
-        path = os.path.join(folder, name)
-        try:
-            found[name], modes[name] = files.contents(path, _LARGEST), os.lstat(path).st_mode & 0o777
-        except OSError:
-            continue
-    return found, modes
-
-
-def _names(folder: str) -> Iterator[str]:
-    """The files that matter, also those that are links; not what is behind a folder that is one."""
-    for name in (*_FILES, *_MORE):
-        above = os.path.join(folder, os.path.dirname(name))
-        if os.path.lexists(os.path.join(folder, name)) and not os.path.islink(above.rstrip("/")):
-            yield name
-    if not os.path.islink(os.path.join(folder, _HOOKS)):
-        names = listed(os.path.join(folder, _HOOKS))
-        yield from (f"{_HOOKS}/{name}" for name in names if not name.endswith(".sample"))

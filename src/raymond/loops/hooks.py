@@ -5,20 +5,19 @@ import os
 from raymond.digests import sha256
 from raymond.system import files
 
-_LARGEST = 1 << 20
-"""Bytes of a hook that are read."""
-
 
 def hooks_in(folder: str) -> str:
-    """A digest of all hooks in a folder, with their rights, and of where they are."""
+    """A digest of all hooks in a folder, with their rights, and of where they are; of a link, also what it leads to."""
     found = sha256(os.fsencode(folder))
     for name in sorted(listed(folder)):
         path = os.path.join(folder, name)
         if name.endswith(".sample"):
             continue
         try:
-            found.update(os.fsencode(name) + b"\0" + files.contents(path, _LARGEST) + b"\0")
-            found.update(str(os.lstat(path).st_mode).encode())
+            leads = b"\0" + os.readlink(os.fsencode(path)) + b"\0" if os.path.islink(path) else b""
+            real = os.path.realpath(path)
+            found.update(os.fsencode(name) + leads + b"\0" + files.contents(real) + b"\0")
+            found.update(str(os.lstat(real).st_mode).encode())
         except OSError:
             found.update(f"{name} cannot be read".encode("utf-8", "surrogateescape"))
     return found.hexdigest()

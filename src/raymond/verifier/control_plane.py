@@ -30,9 +30,11 @@ _MORE = (
 _DECISIVE = regex(f"{_FIRST}|{_MORE}", re.DOTALL)
 """Settings that run something, or hide a change, in small letters. A name or a remote is nobody's business."""
 _SETTING = "the git setting "
-_ALL_SETTINGS, _CUT_OFF = 2, 3
-_VERSION = _CUT_OFF
-"""Of what is looked at: 2 knows more settings, 3 knows where a history is cut off."""
+_ALL_SETTINGS, _CUT_OFF, _LINKS = 2, 3, 4
+_VERSION = _LINKS
+"""Of what is looked at: 2 knows more settings, 3 where a history is cut off, 4 links into the tree."""
+_HOOKS = ".git/hooks"
+_LEADS = "link to "
 _SHALLOW = "shallow"
 _FILES = ("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout", "objects/info/alternates", _SHALLOW)
 _MOST = 1 << 20
@@ -125,12 +127,18 @@ def _is_known(old: Control, new: Control, what: str) -> bool:
     """Whether a seal says how it was: one of an earlier version did not look at everything."""
     if what == f".git/{_SHALLOW}":  # one that was there may go, or move: a fetch of more history is honest
         return old.version >= _CUT_OFF and what not in old.parts
+    if old.version < _LINKS and (_leads(new, _HOOKS) or _leads(new, what)) and what.startswith(_HOOKS):
+        return False
     if old.version >= _ALL_SETTINGS or not what.startswith(_SETTING):
         return True
     key = what.removeprefix(_SETTING)
     if not re.fullmatch(_FIRST, key.lower(), re.DOTALL):
         return False
     return not tool_settings.is_husky(key, [new.texts.get(what, "")])
+
+
+def _leads(control: Control, what: str) -> bool:
+    return control.texts.get(what, "").startswith(_LEADS)
 
 
 def rewritten(private: PrivateGit, old: str, new: str) -> list[Difference]:
@@ -177,7 +185,7 @@ def _parts(top: str, private: PrivateGit) -> Iterator[_Part]:
             yield _Part(f".git/{name}", content)
     for path, flag in private.hidden(os.path.join(folder, "index")):
         yield _Part(f"the index flag that hides {path}", flag.encode(), "hidden")
-    yield from _hooks(common)
+    yield from _hooks(top, common)
     yield from _replaced(common)
 
 
@@ -191,13 +199,28 @@ def _settings(private: PrivateGit, folder: str, common: str) -> dict[str, list[s
     return found
 
 
-def _hooks(common: str) -> Iterator[_Part]:
+def _hooks(top: str, common: str) -> Iterator[_Part]:
     folder = os.path.join(common, "hooks")
+    if link := _into_tree(top, common, folder):
+        yield _Part(_HOOKS, link, f"{_LEADS}{_digest(link)}")
+        return
     for name in _listed(folder):
-        content = None if name.endswith(".sample") else _read(os.path.join(folder, name))
-        if content is not None:
-            is_harmless = tool_settings.is_hook_of_lfs(name, content)
-            yield _Part(f".git/hooks/{name}", content, is_harmless=is_harmless)
+        if name.endswith(".sample"):
+            continue
+        what, path = f"{_HOOKS}/{name}", os.path.join(folder, name)
+        if link := _into_tree(top, common, path):
+            yield _Part(what, link, f"{_LEADS}{_digest(link)}")
+        elif (content := _read(path)) is not None:
+            yield _Part(what, content, is_harmless=tool_settings.is_hook_of_lfs(name, content))
+
+
+def _into_tree(top: str, common: str, path: str) -> bytes:
+    """Where a link leads, if that is in the work tree, whose files are the work of a task; empty if not."""
+    if not os.path.islink(path):
+        return b""
+    tree, own, real = (os.path.join(os.path.realpath(one), "") for one in (top, common, path))
+    is_in_tree = real.startswith(tree) and not real.startswith(own)
+    return os.fsencode(f"{_LEADS}{os.readlink(path)}") if is_in_tree else b""
 
 
 def _replaced(common: str) -> Iterator[_Part]:
