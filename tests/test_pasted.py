@@ -26,7 +26,7 @@ _WORDS = {
     "cli/cost.py": ("many",),
     "cli/delivery.py": ("agent",),  # quoted by the caller
     "cli/demo.py": ("folder",),  # quoted before
-    "cli/loop_accepting.py": ("verb", "entry.number"),
+    "cli/loop_accepting.py": ("found.item", "entry.number"),
     "cli/loop_verbs.py": ("loop",),  # the name of a command
     "cli/resume_usage.py": ("many",),
     "cli/texts.py": ("key",),  # checked before

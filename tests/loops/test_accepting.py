@@ -1,6 +1,7 @@
 """Items that a loop has set aside: a person looks, and lets them count or sends them back."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ AGENT = "echo 42 > answer.txt; mkdir -p .github; echo x > .github/ci.yml; echo I
 def aside(path: Path) -> Night:
     night = Night(path, "1. [VERIFY: sh check.sh] Write the answer\n2. [BLOCKED: later] Publish\n", AGENT)
     assert night.loop().code == 1
-    assert "[BLOCKED: waits for a person: added .github/ci.yml" in night.text(f"docs/session_logs/{night.logs[-1]}")
+    assert "[BLOCKED: waits for a person (raymond review n): added .github/ci.yml" in night.text(
+        f"docs/session_logs/{night.logs[-1]}"
+    )
     return night
 
 
@@ -26,7 +29,7 @@ def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_head(tmp_p
     shown = night.room.raymond("review", "n").stdout
     assert "n, item 1: Write the answer: review" in shown
     assert "+42" in shown
-    assert "accept: raymond accept n 1" in shown
+    assert "accept: raymond accept n 1\nreject: raymond reject n 1 REASON\n" in shown
     refused = night.room.raymond("accept", "n", "1")
     assert (refused.returncode, "accepted on a terminal" in refused.stderr) == (2, True)
     assert refused.stderr.endswith("with no pipe: raymond accept n 1\n")
@@ -49,11 +52,45 @@ def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_head(tmp_p
     assert json.loads(night.loop("--json", verb="status").out)["failed"][0]["decided"] == made
 
 
+def test_what_waits_in_two_loops_is_listed_with_what_it_can_be_judged_by(tmp_path: Path) -> None:
+    loosens = "echo true > check.sh; printf 'The check\\nwas wrong.\\n'"
+    night = Night(tmp_path, agent=loosens)
+    assert night.loop("--attempts", "1").code == 1
+    shown = night.room.raymond("review").stdout
+    assert "\nthe agent says:\n  | The check\n  | was wrong.\ndifference:\n" in shown
+    assert (
+        "$ sh check.sh with the sealed files\n  | grep: answer.txt: "
+        in shown.partition("\nwhat the check printed:\n")[2]
+    )
+    [item] = json.loads(night.room.raymond("review", "n", "--json").stdout)
+    page = (Path(__file__).parents[2] / "docs" / "json.md").read_text("utf-8").partition("\n## Item\n")[2]
+    assert [*item] == re.findall(r"^\| `(\w+)` \|", page.partition("\n## ")[0], re.MULTILINE)
+    assert (item["item"], item["words"]) == (1, "The check\nwas wrong.")
+    log = f"docs/session_logs/{night.logs[-1]}"
+    night.write({log: night.text(log).replace("## Next Steps\n", "## Next Steps\n\n- [VERIFY: true] Publish\n")})
+    night.agent(AGENT)
+    assert "(raymond review n): green only" in night.loop("--id", "m", "--on-dirty", "commit").out
+    several = night.room.raymond("review")
+    assert (several.returncode, several.stdout) == (2, "")
+    assert re.findall(r"^  raymond review (\w) .* 1 to review$", several.stderr, re.MULTILINE) == ["m", "n"]
+    listed = night.room.raymond("list").stdout
+    assert re.findall(r"^(needs you|done)|^  ([mn]) +completed .* 1 to review$", listed, re.MULTILINE) == [
+        ("needs you", ""),
+        ("", "m"),
+        ("", "n"),
+    ]
+    assert night.room.raymond("inbox").stdout == "1 to review: raymond review m\n1 to review: raymond review n\n"
+    night.git("update-ref", "-d", "refs/raymond/m/1.1")
+    assert night.room.raymond("review", "m").stderr == "nothing of m waits for a review\n"
+    assert night.room.raymond("reject", "n", "1").returncode == 0
+    assert night.room.raymond("inbox").stderr == "no agent is waiting for an answer\n"
+
+
 def test_what_does_not_fit_any_more_becomes_a_branch(tmp_path: Path) -> None:
     night = aside(tmp_path)
     night.write({"answer.txt": "43\n"})
     night.commit("another answer")
-    person = Typist(night.room, "accept", "n")
+    person = Typist(night.room, "accept")
     person.sees("commit this")
     person.type("y\n")
     person.sees("it is on the branch raymond/n-1")
@@ -77,7 +114,7 @@ def test_what_is_red_with_todays_head_is_not_committed(tmp_path: Path) -> None:
 
 def test_what_is_rejected_is_in_the_queue_again(tmp_path: Path) -> None:
     night = aside(tmp_path)
-    assert "  [BLOCKED: waits for a person: added .github/ci.yml" in night.loop(verb="status").out
+    assert "  [BLOCKED: waits for a person (raymond review n): added .github/ci.yml" in night.loop(verb="status").out
     done = night.room.raymond("reject", "n", "1", "no CI, please")
     assert done.returncode == 0, done.stderr
     status = night.loop(verb="status").out

@@ -160,7 +160,7 @@ def check_aside(night: Night) -> None:
     assert night.text("docs/failures.md").count("### Iteration") == 1
     assert night.text("docs/progress.md").count("(Continuous Session 1/5)") == 1
     log = night.text(f"docs/session_logs/{night.logs[-1]}")
-    assert log.count("[BLOCKED: waits for a person: ") == 1
+    assert log.count("[BLOCKED: waits for a person (raymond review n): ") == 1
     assert "which Raymond writes" not in log, "its own records are not taken for the agent's"
     assert night.git("for-each-ref", "refs/raymond/n/1.documents") == "", "the agent left none"
     assert (night.text("notes.txt"), night.git("status", "--porcelain")) == ("mine\n", "")

@@ -31,7 +31,7 @@ def test_an_edit_undoes_nothing_that_was_written_while_the_editor_was_open(tmp_p
         assert live.process.wait(60) == 1, live.err
     assert ("the loop has ended meanwhile: the queue is in" if typed else "nothing was changed") in done.stderr
     left = night.text(f"docs/session_logs/{night.logs[-1]}").partition("## Next Steps\n\n")[2].splitlines()
-    assert left[0].startswith("1. [BLOCKED: waits for a person: added .github/ci.yml"), left
+    assert left[0].startswith("1. [BLOCKED: waits for a person (raymond review n): added .github/ci.yml"), left
     assert left[1:3] == ["2. [BLOCKED: x] Second", "3. [NO-VERIFY] Typed" if typed else ""]
 
 

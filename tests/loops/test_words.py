@@ -35,7 +35,8 @@ def test_a_long_error_is_cut_after_a_word_wherever_it_is_told(tmp_path: Path) ->
     ran = night.loop("--attempts", "1")
     assert ran.code == 1, ran.err
     log = night.text(f"docs/session_logs/{night.logs[-1]}")
-    assert re.search(r"\[BLOCKED: waits for a person: removed tags/keep; [^]]* wording\.\.\.\]", log), log
+    mark = r"\[BLOCKED: waits for a person \(raymond review n\): removed tags/keep; [^]]* wording\.\.\.\]"
+    assert re.search(mark, log), log
     assert re.search(r"^Not done \(tampered\): .* wording\.\.\.$", log, re.MULTILINE)
     assert re.search(r"failed \(tampered, .* wording\.\.\.$", ran.err, re.MULTILINE)
     assert re.search(r"\(TAMPERED\): removed tags/keep; .* wording\.\.\.; its changes", ran.out)

@@ -2,8 +2,8 @@
 
 import click
 
+from raymond.cli import choice, reviewing
 from raymond.cli import loop_accepting as loops
-from raymond.cli import reviewing
 from raymond.cli.names import AGENT, RUN
 
 
@@ -17,6 +17,7 @@ def command(id_: str | None, agent: str | None, no_resume: bool) -> int:
     It shows the change first and asks, so it needs a terminal. ITEM is the number of an item that a loop has set aside:
     it is applied to HEAD, checked and committed.
     """
-    if (loop := loops.aside(id_)) is not None:
+    run = choice.change(id_, "review")
+    if (loop := loops.aside(run)) is not None:
         return loops.accept(loop, agent)
-    return reviewing.decide(id_, agent, accepted=True, no_resume=no_resume)
+    return reviewing.decide(run, agent, accepted=True, no_resume=no_resume)

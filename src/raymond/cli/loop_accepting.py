@@ -2,29 +2,34 @@
 
 import sys
 
-from raymond.cli import choice, picker
+from raymond.cli import picker
 from raymond.control import inside, reviews
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.trial import Trial
-from raymond.loops import accepting, starting
-from raymond.loops.ledger import Entry
+from raymond.loops import accepting, evidence, starting
+from raymond.loops.evidence import Evidence
 from raymond.loops.loop_run import LoopRun
 from raymond.text import visible
 
 _MARGIN = "  | "
 
 
-def aside(id: str | None) -> LoopRun | None:
-    """The loop with this id, if it has set items aside and none of its agents waits for a review."""
-    if not id:
-        return None
-    run = choice.find(id)
+def aside(run: RunHandle) -> LoopRun | None:
+    """The loop that this run is, if it has set items aside and none of its agents waits for a review."""
     if not run.start.loop or reviews.of_run(run.project, run.id):
         return None
     loop = LoopRun(run.project, run.read())
     return loop if accepting.waiting(loop) else None
+
+
+def items(run: RunHandle) -> list[Evidence]:
+    """What a run has set aside, if it is a loop."""
+    if not run.start.loop:
+        return []
+    loop = LoopRun(run.project, run.read())
+    return [evidence.of(loop, one) for one in accepting.waiting(loop)]
 
 
 def kept(run: RunHandle) -> UsageError | None:
@@ -38,28 +43,26 @@ def kept(run: RunHandle) -> UsageError | None:
     return UsageError(what, hint=f"raymond review {run.id} shows them; {force}")
 
 
-def lines(loop: LoopRun) -> list[str]:
-    """Everything that was set aside, and the commands that decide it."""
-    shown: list[str] = []
-    for entry in accepting.waiting(loop):
-        shown += [*_shown(loop, entry), *_commands(loop, entry), ""]
-    return shown
-
-
-def _shown(loop: LoopRun, entry: Entry) -> list[str]:
-    width = width_of(sys.stdout)
-    loud = "TAMPERED" if entry.verdict == "tampered" else entry.verdict
-    told = [
-        f"{loop.id}, item {entry.number}: {entry.title}: {loud}",
-        f"why:    {' '.join(entry.error.split())}",
-        f"saved:  {entry.saved}",
+def lines(run: RunHandle, found: Evidence) -> list[str]:
+    """All of an item that was set aside, and the commands that decide it."""
+    return [
+        *_shown(run.id, found),
+        f"accept: raymond accept {run.id} {found.item}",
+        f"reject: raymond reject {run.id} {found.item} REASON",
     ]
+
+
+def _shown(id: str, found: Evidence) -> list[str]:
+    """All of an item; nothing of what others wrote is cut or hidden."""
+    width = width_of(sys.stdout)
+    loud = "TAMPERED" if found.verdict == "tampered" else found.verdict
+    told = [f"{id}, item {found.item}: {found.title}: {loud}", f"why:    {found.reason}", f"saved:  {found.saved}"]
     shown = [part for one in told for part in hung(visible(one), _MARGIN, width)]
-    return [*shown, "difference:", *in_margin(accepting.difference(loop, entry).rstrip("\n"), _MARGIN, width)]
-
-
-def _commands(loop: LoopRun, entry: Entry) -> list[str]:
-    return [f"{verb}: raymond {verb} {loop.id} {entry.number}" for verb in ("accept", "reject")]
+    if found.words:
+        shown += ["the agent says:", *in_margin(found.words, _MARGIN, width)]
+    for what, text in found.texts.items():
+        shown += [f"{what}:", *in_margin(text.rstrip("\n"), _MARGIN, width)]
+    return shown
 
 
 def accept(loop: LoopRun, name: str | None) -> int:
@@ -67,7 +70,7 @@ def accept(loop: LoopRun, name: str | None) -> int:
     inside.check_by_hand("accept")
     starting.check_alone(loop.project)
     entry = accepting.chosen(loop, name)
-    print("\n".join(_shown(loop, entry)), flush=True)
+    print("\n".join(_shown(loop.id, evidence.of(loop, entry))), flush=True)
     if not picker.can_ask():
         what = "what was set aside is accepted on a terminal, where it can be seen"
         command = f"raymond accept {loop.id} {entry.number}"

@@ -2,8 +2,8 @@
 
 import click
 
+from raymond.cli import choice, reviewing
 from raymond.cli import loop_accepting as loops
-from raymond.cli import reviewing
 from raymond.cli.names import AGENT, RUN
 
 
@@ -18,6 +18,7 @@ def command(id_: str, agent: str | None, reason: str, no_resume: bool) -> int:
     It needs a terminal, as `accept` does. ITEM is the number of an item that a loop has set aside: it goes back to the
     queue.
     """
-    if (loop := loops.aside(id_)) is not None:
+    run = choice.change(id_, "review")
+    if (loop := loops.aside(run)) is not None:
         return loops.reject(loop, agent, reason)
-    return reviewing.decide(id_, agent, accepted=False, reason=reason, no_resume=no_resume)
+    return reviewing.decide(run, agent, accepted=False, reason=reason, no_resume=no_resume)

@@ -15,19 +15,18 @@ from raymond.control import reviews
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, as_json: bool) -> int:
-    """Show which green checks of run ID do not count yet: what decides them changed.
+    """Show which green checks of run ID do not count yet: what decides them changed; and what a loop has set aside.
 
     Each with the difference, what the agent said, and what the check printed with and without the change.
     """
     run = choice.find(id_, "review")
-    found = reviews.of_run(run.project, run.id)
+    found, items = reviews.of_run(run.project, run.id), loops.items(run)
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode([*found, *items]) + b"\n")
         sys.stdout.flush()
-    elif not found and (loop := loops.aside(run.id)):
-        print("\n".join(loops.lines(loop)).rstrip())
-    elif not found:
+    elif not found and not items:
         print(f"nothing of {run.id} waits for a review", file=sys.stderr)
     else:
-        print("\n\n".join("\n".join(reviewing.lines(run, one)) for one in found))
+        shown = [*(reviewing.lines(run, one) for one in found), *(loops.lines(run, one) for one in items)]
+        print("\n\n".join(map("\n".join, shown)))
     return 0

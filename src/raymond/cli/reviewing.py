@@ -3,7 +3,7 @@
 import sys
 
 from raymond import pasted
-from raymond.cli import choice, delivery, picker
+from raymond.cli import delivery, picker
 from raymond.control import inside, left_requests, reviews, runs
 from raymond.control.handle import RunHandle
 from raymond.control.reviews import Review
@@ -18,9 +18,8 @@ _ASKED = {"tampered": "hardly any task needs this: accept what was tampered with
 """What is asked before something is accepted that is more than a changed check."""
 
 
-def chosen(id: str | None, agent: str | None) -> tuple[RunHandle, Review]:
+def _chosen(run: RunHandle, agent: str | None) -> Review:
     """The review that is meant."""
-    run = choice.change(id, "review")
     found = [one for one in reviews.of_run(run.project, run.id) if not agent or agent in (one.agent, one.label)]
     if not found:
         whom = f"the work of {agent}" if agent else "nothing"
@@ -29,7 +28,7 @@ def chosen(id: str | None, agent: str | None) -> tuple[RunHandle, Review]:
     if len(found) > 1:
         names = ", ".join(one.agent for one in found)
         raise UsageError(f"several agents wait for a review: {names}", hint=f"raymond review {run.id} shows them")
-    return run, found[0]
+    return found[0]
 
 
 def lines(run: RunHandle, review: Review) -> list[str]:
@@ -56,10 +55,10 @@ def _shown(run: RunHandle, review: Review) -> list[str]:
     return shown
 
 
-def decide(id: str | None, agent: str | None, *, accepted: bool, reason: str = "", no_resume: bool = False) -> int:
+def decide(run: RunHandle, agent: str | None, *, accepted: bool, reason: str = "", no_resume: bool = False) -> int:
     """Show it, ask, and do what the person says; then the run continues."""
     inside.check_agent("accept" if accepted else "reject")
-    run, review = chosen(id, agent)
+    review = _chosen(run, agent)
     inside.check(run.start, "accept" if accepted else "reject")
     if accepted:
         print("\n".join(_shown(run, review)), flush=True)

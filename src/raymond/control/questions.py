@@ -79,6 +79,7 @@ def _of(found: Iterable[Project]) -> Open:
     reviews: list[Reviews] = []
     for project, id in [(one, id) for one in found for id in one.ids()]:
         row = runs.row(project, id)
+        reviews += [Reviews(project, id, row.reviews)] if row.reviews else []
         if row.status in _OVER:
             continue
         try:
@@ -87,7 +88,6 @@ def _of(found: Iterable[Project]) -> Open:
             unreadable[f"{id} in {project.tree}"] = str(error)
             continue
         asked += mine.asked
-        reviews += [Reviews(project, id, row.reviews)] if row.reviews else []
         names += mine.names if mine.asked else ()
     return Open(sorted(asked, key=lambda one: one.question.asked_at), unreadable, tuple(names), tuple(reviews))
 

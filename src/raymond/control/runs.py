@@ -148,15 +148,16 @@ def row(project: Project, id: str) -> RunRow:
     is_due = found.due_at is not None
     status = status_of(found.status, driven=driven, is_due=is_due, is_stopped=is_stopped, is_answered=found.is_answered)
     questions = 0 if status in _OVER else found.questions(time())
+    reviews = (0 if status in _OVER else sum(bool(one.review) for one in found.agents)) + _set_aside(folder)
     return RunRow(
         workflow_id=id,
         project=project.tree,
         driven=driven,
         status=status,
-        group=group(status, driven=driven, questions=questions, stop_kind=stop_kind),
+        group=group(status, driven=driven, questions=questions, stop_kind=stop_kind, reviews=reviews),
         reason=found.reason or (_unheard(project, folder) if status == INTERRUPTED else None),
         questions=questions,
-        reviews=0 if status in _OVER else sum(bool(one.review) for one in found.agents),
+        reviews=reviews,
         agents_failed=found.agents_failed,
         budget_usd=found.budget_usd,
         agents=found.agents_started,
@@ -166,6 +167,14 @@ def row(project: Project, id: str) -> RunRow:
         started_at=found.started_at,
         updated_at=found.updated_at,
     )
+
+
+def _set_aside(folder: RunFolder) -> int:
+    """How many items of a loop wait for a person."""
+    try:
+        return contents(folder.set_aside).count(b"\n")
+    except OSError:
+        return 0
 
 
 def _unheard(project: Project, folder: RunFolder) -> str | None:

@@ -12,18 +12,17 @@ from raymond.errors import Error, UsageError
 from raymond.language.check import Check
 from raymond.language.policy import Policy
 from raymond.loops import application, commit_message, documents, failing
+from raymond.loops import waiting as waiting_items
 from raymond.loops.application import Application
 from raymond.loops.documents import LOGS
 from raymond.loops.formats import queue
 from raymond.loops.git_calls import GitError
 from raymond.loops.hooks import hooks_in
-from raymond.loops.ledger import REVIEW, TAMPERED, Entry
+from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.repository import Repository
 from raymond.verifier.assignment import Found, Noted, Printed, Told
 
-_DECIDED = "decided"
-"""The file in the folder of the loop with the items that a person has decided about."""
 _PRINTED = 4000
 """Characters of what a hook printed that are told."""
 
@@ -39,19 +38,20 @@ class Outcome(Struct, frozen=True):
 
 
 def waiting(loop: LoopRun) -> list[Entry]:
-    """The items that were set aside and are still there."""
-    found = [one for one in loop.ledger.failed if one.verdict in (REVIEW, TAMPERED) and one.kept]
-    return [one for one in found if loop.repository.reference(one.saved) and one.key not in decided(loop)]
+    """The items that were set aside and are still there; lists of runs tell the same from then on."""
+    folder = loop.project.run(loop.id)
+    found = [one for one in waiting_items.of(folder, loop.ledger) if loop.repository.reference(one.saved)]
+    waiting_items.note(folder, found)
+    return found
 
 
 def decided(loop: LoopRun) -> dict[str, str]:
     """The items that a person has decided about, and how."""
-    lines = (line.partition("\t") for line in documents.read(loop.file(_DECIDED)).splitlines())
-    return {key: how for key, _, how in lines}
+    return waiting_items.decided(loop.project.run(loop.id))
 
 
 def _decide(loop: LoopRun, key: str, how: str) -> None:
-    documents.write(loop.file(_DECIDED), documents.read(loop.file(_DECIDED)) + f"{key}\t{how}\n")
+    waiting_items.decide(loop.project.run(loop.id), key, how, loop.ledger)
 
 
 def chosen(loop: LoopRun, name: str | None) -> Entry:
@@ -67,13 +67,6 @@ def chosen(loop: LoopRun, name: str | None) -> Entry:
         f"several items of {loop.id} were set aside" if name is None else f"no item `{name}` of {loop.id} was set aside"
     )
     raise UsageError(what, hint=f"name one: {numbers}")
-
-
-def difference(loop: LoopRun, entry: Entry) -> str:
-    """Everything that its agent changed, as a diff, without the documents of the loop."""
-    repository = loop.repository
-    changed = [one.path for one in repository.changes(entry.base, entry.kept) if not loop.documents.owns(one.path)]
-    return repository.diff(entry.base, entry.kept, changed) if changed else ""
 
 
 def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome:

@@ -13,7 +13,7 @@ from raymond.loops.work import Work
 NOTHING = "nothing was changed, and the item has no check that could show it was done before"
 _HOOKS = "the hooks of the project reject this work, or change it every time"
 WAITS = "waits for a person"
-"""Why an item is blocked that was set aside."""
+"""Why an item is blocked that was set aside; then the command that shows it, and the reason."""
 _FIX = "Fix: "
 _LINES = 40
 
@@ -77,7 +77,8 @@ def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]
         times = work.failures + 1
         block = queue.marked(block, f"[BLOCKED: failed {times} times in a row: {why}]")
     elif action == "aside":
-        block = queue.marked(block, f"[BLOCKED: {WAITS}: {why}]")
+        shows = f"raymond review {work.step.id}"
+        block = queue.marked(block, f"[BLOCKED: {WAITS} ({shows}): {why}]")
     elif action == "create-fix-task":
         block = _fix(work, block, reason)
     at = next((index for index, one in enumerate(before) if queue.key(one) == work.key), 0)

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from raymond.faces.words import many
-from raymond.loops import documents, finishing, markers, state, turnover
+from raymond.loops import documents, finishing, markers, state, turnover, waiting
 from raymond.loops.baseline import keeper_of
 from raymond.loops.failing import Failure
 from raymond.loops.formats.foreign_text import cut
@@ -56,6 +56,7 @@ def collected(step: Step) -> Ledger:
     for outcome in json.loads(step.text("results") or "[]"):
         _take(step, ledger, outcome)
         ledger.open = {}
+    waiting.note(step.folder, waiting.of(step.folder, ledger))
     return ledger
 
 

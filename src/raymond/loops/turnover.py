@@ -7,7 +7,7 @@ from time import time
 
 from msgspec import Struct
 
-from raymond.loops import documents, state
+from raymond.loops import documents, state, waiting
 from raymond.loops.baseline import FIRST, Baseline, keeper_of
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import queue, session_log, state_file
@@ -67,6 +67,7 @@ def collected(step: Step) -> Ledger:
         else:
             ledger.entries.append(_broken(step, ledger, outcome["error"]))
         ledger.open = {}
+    waiting.note(step.folder, waiting.of(step.folder, ledger))
     apply_edit(step.documents, step.file(EDITED), {one.key for one in ledger.done})
     apply_learned(step.documents, step.file(LEARNED))
     return ledger

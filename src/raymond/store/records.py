@@ -77,6 +77,18 @@ def read(folder: str, agent: str, offset: int) -> list[Line]:
     return Records(folder).of(agent, offset)
 
 
+def every(folder: str, agent: str) -> Iterator[list[Line]]:
+    """Every record of an agent, the oldest first."""
+    record: list[Line] = []
+    for _, line in _lines(folder, agent, 0):
+        if record and not _continues(line, record[0]):
+            yield record
+            record = []
+        record.append(line)
+    if record:
+        yield record
+
+
 class _Tape:
     """The files of one agent, and how far they are read."""
 

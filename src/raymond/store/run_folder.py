@@ -85,6 +85,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/sessions"
 
     @property
+    def set_aside(self) -> str:
+        """Of a loop: the items that wait for a person, one in each line."""
+        return f"{self.path}/loop/set-aside"
+
+    @property
     def log(self) -> str:
         """What a background driver says."""
         return f"{self.path}/log"

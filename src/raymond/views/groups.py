@@ -11,10 +11,10 @@ _BY_A_PERSON = ("stop", "paused", "parked", "signal")
 """Kinds of stops after which nobody is waited for."""
 
 
-def group(status: str, *, driven: bool, questions: int, stop_kind: str | None) -> str:
-    """The group of a run by its status as seen from outside; a question always needs somebody."""
+def group(status: str, *, driven: bool, questions: int, stop_kind: str | None, reviews: int = 0) -> str:
+    """The group of a run by its status as seen from outside; a question, or a review at its end, needs somebody."""
     if status in ("completed", "failed", "cancelled"):
-        return DONE
+        return NEEDS_YOU if reviews else DONE
     if questions or status == "unreadable":
         return NEEDS_YOU
     if driven:

@@ -28,7 +28,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     questions: int = 0
     """Open questions."""
     reviews: int = 0
-    """Agents whose work waits for the review of a person."""
+    """Agents whose work waits for the review of a person, and items of a loop that do."""
     agents_failed: int = 0
     """Agents that have failed."""
     budget_usd: float | None = None
