@@ -15,8 +15,8 @@ from raymond.cli.names import AGENT, RUN
 def command(id_: str, agent: str | None, reason: str, no_resume: bool) -> int:
     """Reject the change that agent AGENT of run ID made to what decides its check: it is told REASON and goes on.
 
-    It needs a terminal, as `accept` does. ITEM is the number of an item that a loop has set aside: it goes back to the
-    queue.
+    That needs a terminal, as `accept` does. ITEM is the number of an item that a loop has set aside: it goes back to
+    the queue, which needs none.
     """
     run = choice.change(id_, "review")
     if (loop := loops.aside(run)) is not None:
