@@ -869,10 +869,10 @@ def test_choices_and_files_are_shown_with_a_question_and_checked(tmp_path: Path)
     assert lines[1:4] == shown
     assert lines[4].startswith("choices: ")
     assert made.type("perhaps\n") == []
-    assert made.paper.lines[5].startswith("not sent: it is not one of: ")
-    assert made.paper.lines[-2] == "> perhaps", "it can be edited"
+    assert made.paper.lines[5].startswith("not sent: `perhaps` is not one of: ")
+    assert made.paper.lines[-2] == ">", "another choice is typed from its beginning"
     (tmp_path / "report.md").write_text("all red\n")
-    assert made.type("\x15yes\n") == []
+    assert made.type("yes\n") == []
     assert "file report.md (8 bytes, CHANGED SINCE IT ASKED):" in made.paper.lines
     assert made.type("\n") == [], "what was typed for another file is dropped"
     os.truncate(tmp_path / "report.md", 2 << 20)

@@ -22,6 +22,7 @@ from raymond.faces.lines import Lines, output
 from raymond.faces.look import PACE, look_of
 from raymond.faces.plain_text import plain
 from raymond.language import choices
+from raymond.language.refusal import cut
 from raymond.machine.agent import ASKING
 from raymond.machine.events import (
     AgentCalled,
@@ -204,7 +205,9 @@ class Live(Quiet):
             return [f"not sent: it contains {secret}; a step reads secrets from its environment"]
         asked = self._question()
         if asked and asked.choices and choices.pick(asked.choices, answer) is None:
-            return [f"not sent: it is not one of: {choices.offer(asked.choices)}"]
+            self._entry.end()  # whoever types another choice need not delete this one
+            told = cut(" ".join(answer.split()))
+            return [f"not sent: `{told}` is not one of: {choices.offer(asked.choices)}"]
         found = _found(asked) if asked else []
         hidden = asked_files.hidden(found)
         if hidden:
