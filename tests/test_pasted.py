@@ -28,6 +28,7 @@ _WORDS = {
     "cli/demo.py": ("folder",),  # quoted before
     "cli/loop_accepting.py": ("found.item", "entry.number"),
     "cli/loop_verbs.py": ("loop",),  # the name of a command
+    "cli/ralph.py": ("near[0]",),  # a command of ours
     "cli/resume_usage.py": ("many",),
     "cli/texts.py": ("key",),  # checked before
     "cli/trust.py": ("other",),
@@ -47,7 +48,7 @@ _WORDS = {
     "loops/opening.py": ("docs", "verb"),  # told, not to be pasted; a word of ours
     "loops/selection.py": ("pattern",),
     "loops/starting.py": ("loop",),
-    "loops/summary.py": ("one.number", "loop.loop", "more.get(limit, '')", "flags"),
+    "loops/summary.py": ("one.number", "loop.loop", "more.get(limit, '')", "flags", "_typed(loop)"),
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted
     "system/files.py": ("run",),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import LOG, WAIT, Night
+from looping import LOG, QUEUE, WAIT, Night
 from running import until
 
 pytestmark = pytest.mark.slow
@@ -72,13 +72,14 @@ def test_without_a_program_for_agents_a_loop_needs_replies(tmp_path: Path) -> No
 
 
 def test_an_ejected_workflow_is_committed_first(tmp_path: Path) -> None:
-    night = Night(tmp_path)
+    night = Night(tmp_path, QUEUE + "2. Publish\n")
     told = night.room.raymond("continuous-session", "eject", "wf").stdout
     commit = "git add wf && git commit -m 'Workflow of the loop'"
     assert told == f"copied to wf: change it, then {commit}, and start with --workflow wf\n"
     night.git("add", "wf")
     night.git("commit", "-q", "-m", "Workflow of the loop")
-    assert night.loop("--workflow", "wf").code == 0
+    ran = night.loop("--workflow", "wf", "--max-sessions", "1")
+    assert (ran.code, "- go on with the rest: raymond continuous-session start --workflow wf\n" in ran.out) == (0, True)
     told = night.room.raymond("continuous-session", "eject", "../wf").stdout
     assert told == "copied to ../wf: change it, then start with --workflow ../wf\n"
 

@@ -6,11 +6,15 @@ from time import time as now
 import click
 import msgspec
 
+from raymond import pasted
 from raymond.control import questions
 from raymond.control.questions import Asked, Reviews
 from raymond.faces import documents, question
 from raymond.faces.foreign_text import fitted, hung, said, width_of
 from raymond.text import visible
+
+_FEW = 3
+"""Choices for each of which the command is shown."""
 
 
 @click.command("inbox")
@@ -47,4 +51,15 @@ def _lines(asked: Asked) -> list[str]:
     shown = question.lines(asked.question, now=now(), where=where, width=width)
     files = [f"file: {one}" for one in question.named_files(asked.question)]
     named = [part for one in files for part in hung(visible(one), question.MARGIN, width)]
-    return [*shown, *named, *fitted(visible(f"answer: {questions.way(asked)}"), question.MARGIN, width)]
+    ways = [visible(f"{label} {way}") for label, way in _ways(asked)]
+    return [*shown, *named, *(part for one in ways for part in fitted(one, question.MARGIN, width))]
+
+
+def _ways(asked: Asked) -> list[tuple[str, str]]:
+    """The command that answers it; where few answers are taken, one for each."""
+    way, one = questions.way(asked), asked.question
+    if not 0 < len(one.choices) <= _FEW or one.approve or one.files:
+        return [("answer:", way)]
+    return [
+        ("or:    " if at else "answer:", f"{way} {pasted.word(text, 'TEXT')}") for at, text in enumerate(one.choices)
+    ]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from raymond.cli.count import Count
 from raymond.cli.flags import Duration, option
@@ -71,10 +72,19 @@ def settings(loop: str, given: dict[str, Any], **more: Any) -> Settings:
         allow=tuple(given["allow"]),
         deny=tuple(given["deny"]),
         closing=given["summary_prompt"],
+        typed=_typed(),
         **more,
     )
 
 
+def _typed() -> dict[str, str]:
+    """The flags that were typed and that say who works, and where."""
+    context = click.get_current_context()
+    is_typed = [name for name in _AGAIN if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    return {f"--{name}": context.params[name] for name in is_typed}
+
+
+_AGAIN = ("backend", "workflow", "docs")
 _OF_ITEMS = (
     "--attempts",
     "--on-fail",

@@ -60,6 +60,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     commit: str = "green"
     pin: str = ""
     """The text of the prompt, if changes of its file do not count."""
+    typed: dict[str, str] = {}
+    """Flags that were typed and that whoever goes on with another loop types again."""
 
     def prompt_in(self, cwd: str, top: str) -> list[str]:
         """The prompt of the plain loop as git names it, which is a person's to commit; empty if git does not see it."""

@@ -13,6 +13,7 @@ from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH
 from raymond.loops.step import FAILS
+from raymond.machine.agent import ASKING
 from raymond.system import git
 from raymond.views.status import waits_for_review
 
@@ -144,9 +145,9 @@ def advice(loop: LoopRun) -> list[str]:
     if any(map(waits_for_review, loop.run.agents.values())):
         found.append(f"decide about a change of what decides a check: raymond review {loop.id}")
     elif not loop.run.is_over:
-        found.append(f"go on: {_resume(loop)}")
+        found.append(f"go on: {_resume(loop)}{_answers(loop)}")
     elif remaining(loop):
-        found.append(f"go on with the rest: raymond {loop.loop} start")
+        found.append(f"go on with the rest: raymond {loop.loop} start{_typed(loop)}")
     elif loop.loop == RALPH:
         found += _after_ralph(loop)
     if any(one.commit for one in ledger.entries):
@@ -164,12 +165,17 @@ def _after_ralph(loop: LoopRun) -> Iterator[str]:
     if ledger.ended in ("exhausted", "limit"):
         given = {"--gate": settings.gate, "--until": settings.until, "--goal": settings.goal}
         flags = "".join(f" {pasted.flag(name, value, name[2:].upper())}" for name, value in given.items() if value)
-        again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{flags}"
+        again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{flags}{_typed(loop)}"
         yield f"{_missing(loop)}go on with more iterations: {again}"
     if git.top(loop.top):
         own = [settings.prompt] if settings.prompt else []
         if any(path not in own and not loop.documents.owns(path) for path in loop.repository.dirt()):
             yield "see what is not committed: git status, git diff"
+
+
+def _typed(loop: LoopRun) -> str:
+    """What has to be typed again, so that the same program works in the same place."""
+    return "".join(f" {pasted.flag(name, value, name[2:].upper())}" for name, value in loop.settings.typed.items())
 
 
 def _missing(loop: LoopRun) -> str:
@@ -192,7 +198,7 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
     if not loop.run.is_over:
         return _resume(loop)
     if remaining(loop):
-        return f"raymond {loop.loop} start"
+        return f"raymond {loop.loop} start{_typed(loop)}"
     return _commits(loop) if any(one.commit for one in loop.ledger.entries) else f"raymond logs {loop.id}"
 
 
@@ -200,6 +206,13 @@ def _resume(loop: LoopRun) -> str:
     more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
     limit = loop.run.stop.limit if loop.run.stop else ""
     return f"raymond {loop.loop} resume{more.get(limit, '')}"
+
+
+def _answers(loop: LoopRun) -> str:
+    """How a person answers whether a loop that has paused goes on."""
+    if not any(one.status == ASKING and one.state == "PAUSE.py" for one in loop.run.agents.values()):
+        return ""
+    return f", or raymond answer {loop.id} continue; end it: raymond answer {loop.id} stop"
 
 
 def _commits(loop: LoopRun) -> str:
