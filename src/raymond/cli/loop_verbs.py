@@ -149,7 +149,8 @@ def take_up(
         starting.archive(place.documents, loop)
         return None
     status = found.status if found.status in resuming.QUESTIONS else "running"
-    question = resuming.QUESTIONS[status].format(session=found.session, most=found.most or "any")
+    unit = "session" if loop == SESSION else "iteration"
+    question = resuming.QUESTIONS[status].format(unit=unit, session=found.session, most=found.most or "any")
     if not loop_questions.agrees(question, yes=yes):
         if answers:
             tell("nothing was resumed; everything stays as it is")
@@ -163,7 +164,8 @@ def take_up(
     if status == "stopping" and not abandonment.is_committing(found.loop):
         return _mark_complete(found.loop, given.show)
     if unheeded := _unheeded():
-        tell(f"the loop is resumed with the settings it has: {', '.join(unheeded)} does not apply")
+        do = "does" if len(unheeded) == 1 else "do"
+        tell(f"the loop is resumed with the settings it has: {', '.join(unheeded)} {do} not apply")
     if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
         tell(f"it waits for a person: raymond {loop} resume, or raymond answer {handle.id} continue")
         return 3

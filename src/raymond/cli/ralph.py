@@ -1,6 +1,7 @@
 """`raymond ralph`: send the same prompt file to a fresh agent again and again, until it is done."""
 
 import os
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -150,7 +151,13 @@ def _read(prompt: str) -> str:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
         why = (error.strerror or "").lower() if isinstance(error, OSError) else "not a text in UTF-8"
-        raise UsageError(f"{prompt}: {why}", hint="name a file with the prompt: raymond ralph PROMPT.md") from None
+        near = get_close_matches(prompt, command.commands, 1)
+        hint = (
+            f"did you mean `raymond ralph {near[0]}`?"
+            if near
+            else "name a file with the prompt: raymond ralph PROMPT.md"
+        )
+        raise UsageError(f"{prompt}: {why}", hint=hint) from None
     if not text.strip():
         raise UsageError(f"{prompt} is empty", hint="write into it what the agent should do each time")
     return text

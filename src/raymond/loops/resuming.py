@@ -22,8 +22,8 @@ from raymond.store.project import Project
 from raymond.verifier.private_git import PrivateGit
 
 QUESTIONS = {
-    "running": "Found in-progress loop (session {session}/{most}). Resume? [Y/n]",
-    "paused": "Found paused loop. Resume from session {session}? [Y/n]",
+    "running": "Found in-progress loop ({unit} {session}/{most}). Resume? [Y/n]",
+    "paused": "Found paused loop. Resume from {unit} {session}? [Y/n]",
     "stopping": "Loop was stopping. Mark complete and show summary? [Y/n]",
 }
 """What a person is asked about a loop that was found, by its status."""
