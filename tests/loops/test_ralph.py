@@ -40,13 +40,25 @@ def test_red_at_the_start_and_green_now_is_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_status_without_a_folder_of_documents_names_the_last_loop(tmp_path: Path) -> None:
-    night = night_of(tmp_path)
+def test_status_without_a_folder_of_documents_is_that_of_the_journal(tmp_path: Path) -> None:
+    night = night_of(tmp_path, "echo I tried.")
     before = night.loop(verb="status", loop="ralph")
     assert (before.out, before.err) == ("no active ralph loop\n", "")
-    ralph(night, "--gate", "sh check.sh")
+    ran = ralph(night, "--gate", "sh check.sh", "--no-commit", "--pause-on-fail")
+    assert ran.out.endswith("raymond ralph resume, or raymond answer n continue; end it: raymond answer n stop\n")
+    paused = json.loads(night.loop("--json", verb="status", loop="ralph").out)
+    assert (ran.code, paused["status"], paused["exit_code"]) == (3, "paused", 3)
+    shown = night.loop(verb="status", loop="ralph").out
+    assert ("\nMode:      EXTERNAL, PAUSED\n" in shown, "\nCommits:" in shown) == (True, False)
+    asked = night.room.raymond("inbox").stdout
+    assert asked.endswith("answer: raymond answer n main_pause2 continue\nor:     raymond answer n main_pause2 stop\n")
+    assert ralph(night).err.startswith("Found paused loop. Resume from iteration 1? [Y/n] yes\n")
+    assert night.room.raymond("answer", "n", "stop").returncode == 0
+    night.room.raymond("wait", "n")
     after = night.loop(verb="status", loop="ralph")
-    assert (after.out, after.err) == ("no active ralph loop\n", "raymond status n shows the last one\n")
+    assert (after.code, "\nMode:      EXTERNAL, COMPLETE\n" in after.out, after.err) == (0, True, "")
+    assert json.loads(night.loop("--json", verb="status", loop="ralph").out)["status"] == "complete"
+    assert night.loop(verb="resume", loop="ralph").out == "no active ralph loop\n"
 
 
 @pytest.mark.slow
@@ -164,8 +176,8 @@ def test_a_goal_without_a_small_model_says_how_to_name_one(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_a_loop_that_did_not_do_it_says_what_is_missing_and_how_to_go_on(tmp_path: Path) -> None:
     night = night_of(tmp_path, "echo x >> log.txt; echo done")
-    ran = ralph(night, "--gate", "sh check.sh", "--max-iterations", "1")
-    again = "go on with more iterations: raymond ralph PROMPT.md --gate 'sh check.sh'"
+    ran = ralph(night, "--gate", "sh check.sh", "--max-iterations", "1", "--backend", "mine")
+    again = "go on with more iterations: raymond ralph PROMPT.md --gate 'sh check.sh' --backend mine"
     assert f"- `sh check.sh` is still red; {again}\n- see what is not committed: git status, git diff" in ran.out
     ran = ralph(night, "--until", "ALL DONE", "--max-iterations", "1", "--id", "m")
     assert "- nobody said `ALL DONE`; go on with more iterations: raymond ralph PROMPT.md --until 'ALL DONE'" in ran.out
@@ -229,7 +241,8 @@ def test_what_a_person_had_not_committed_stays_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("NONE.md",), "NONE.md: no such file or directory"),
+        (("NONE.md",), "NONE.md: no such file or directory\nhint: name a file"),
+        (("statsu",), "statsu: no such file or directory\nhint: did you mean `raymond ralph status`?"),
         (("PROMPT.md", "--gate", "git reset --hard"), "--gate: its check discards changes"),
         (("PROMPT.md", "--gate", "no-such-program"), "--gate needs `no-such-program`, which is not here"),
         (("PROMPT.md", "--commit", "green"), "--commit green needs a check"),

@@ -75,7 +75,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     yield f"Cost:     {gap}{words.money(loop.run)}"
     commits = [one.commit[:12] for one in ledger.entries if one.commit]
     named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
-    yield f"Commits:  {gap}{len(commits)} on {loop.settings.branch or 'HEAD'}{named}"
+    if commits or loop.settings.branch:
+        yield f"Commits:  {gap}{len(commits)} on {loop.settings.branch or 'HEAD'}{named}"
     if loop.worktree:
         yield f"Worktree: {gap}{one_line(loop.worktree)}"
     decided = accepting.decided(loop)

@@ -64,7 +64,7 @@ class Found(Struct, frozen=True):
 
 
 def look(project: Project, found: Documents, loop: str) -> Found | None:
-    """The loop that the state file of this directory tells of; a broken file is kept aside."""
+    """The loop that the state file of this directory tells of, or the journal alone; a broken file is kept aside."""
     path = found.state(loop)
     try:
         text = documents.beginning(path)
@@ -73,6 +73,8 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
         os.replace(path, f"{path}.broken")
         given = {}
     id = given.get("workflow_id") or _latest(project, loop)
+    if not id and not os.path.isdir(found.folder):  # the plain loop works without it, and has no state file then
+        id = last(project, loop)
     there = _run(project, str(id)) if id else None
     if not given and there is None:
         return None
@@ -81,6 +83,8 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
         status = ending.status_of(there)
     elif there and there.is_stopping and status == "running":  # no state file says so where there is no folder docs
         status = "stopping"
+    elif there and not given and runs.left(there.run) != runs.INTERRUPTED:
+        status = "paused"
     host = given.get("host")
     return Found(
         status=status,
