@@ -128,6 +128,7 @@ HARMLESS = {
     "a folder that becomes a link": "mv tools things; ln -s things tools",
     "a folder for the progress": "mkdir -p docs/progress.md/x",
     "a pipe for the learnings": "mkfifo docs/critical-learnings.md",
+    "pipes that git reads": "mkfifo tools/.gitignore tools/.gitattributes",
     "no info": "rm -rf .git/info/refs",
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from raymond.errors import Error
+from raymond.system import pipes
 
 PATIENCE = 600.0
 """Seconds for one command: a first look at a large repository reads all of it."""
@@ -43,6 +44,8 @@ class GitCalls:
     def __init__(self, top: str, index: str) -> None:
         self.top = top
         self.index = index
+        self.removed: list[str] = []
+        """Pipes that git would have waited for."""
 
     @cached_property
     def _kept(self) -> dict[str, str]:
@@ -77,15 +80,14 @@ class GitCalls:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git, whatever comes of it."""
         try:
-            return subprocess.run(
+            return pipes.run(
                 ["git", *(_PLAIN if plain else _QUIET), *(() if hooks else _NO_HOOKS), "-C", self.top, *args],
+                self.top,
+                self.removed,
                 env={**self._environment(index=index), **more},
-                input=given or None,
-                stdin=None if given else subprocess.DEVNULL,
-                capture_output=True,
-                timeout=within,
-                check=False,
-                start_new_session=True,  # without a terminal, nothing can ask for a password and wait for it
+                given=given,
+                within=within,
+                own_session=True,  # without a terminal, nothing can ask for a password and wait for it
             )
         except subprocess.TimeoutExpired:
             raise GitError(f"`git {args[0]}` took longer than {within:.0f} s") from None

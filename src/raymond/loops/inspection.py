@@ -170,6 +170,8 @@ class Inspector:
 
     def _look_beyond_git(self, before: Baseline, found: Inspection) -> None:
         """What was checked and will not be committed: a person has to look."""
+        pipes = self._repository.removed
+        _add(found.notes, (f"made a pipe of {path}, for which git would wait; it was removed" for path in pipes))
         refused = [path for path in self._repository.refused if path not in before.refused]
         _add(found.beyond, (f"left {path}, which git does not take into a commit" for path in refused[:_NAMED]))
         nested = [one for one in self._repository.nested() if one not in (before.nested or ())]

@@ -93,7 +93,10 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     tampered = control_plane.differences(sealed.control, control_plane.read(top, private))
     tampered += control_plane.rewritten(private, sealed.commit, git.head(top))
     found = _judged(given, sealed, here, changes, tampered, tell) if changes or tampered else here.found
-    return replace(found, **known, tree=private.tree())
+    tree = private.tree()
+    for path in private.removed:
+        tell(Noted(f"{path} was a pipe, for which git would wait: it was removed"))
+    return replace(found, **known, tree=tree)
 
 
 def _missing(found: Found, changes: list[Change]) -> Found:

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator
 
 from raymond.digests import sha256
-from raymond.system import git
+from raymond.system import git, pipes
 from raymond.system.files import contents, make_private, private, replace
 
 _GIT = "git"
@@ -54,6 +54,8 @@ class PrivateGit:
     def __init__(self, path: str, top: str) -> None:
         self.path = path
         self.top = top
+        self.removed: list[str] = []
+        """Pipes that git would have waited for."""
 
     def prepare(self, commit: str) -> None:
         """Make it; `commit` is where the project stands."""
@@ -169,15 +171,14 @@ class PrivateGit:
             **_ENVIRONMENT,
         }
         try:
-            done = subprocess.run(
+            done = pipes.run(
                 ["git", *args],
+                self.top,
+                self.removed,
                 cwd=self.top,
                 env={**kept, **ours},
-                input=given,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=PATIENCE,
-                check=False,
+                given=given,
+                within=PATIENCE,
             )
         except (OSError, ValueError, subprocess.TimeoutExpired):
             return None, b""
