@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, Night
+from looping import HONEST, SIGNED, Night
 
 pytestmark = pytest.mark.slow
 FAKE = """#!/bin/bash
-if [ -s "$HOME/trouble" ]; then
-  read -r state command times < "$HOME/trouble"
+if [ -s "TROUBLE" ]; then
+  read -r state times command < "TROUBLE"
   if [[ " $* " == *" $command "* ]] && grep -qa "$state" /proc/$PPID/cmdline; then
-    echo "$state $command $((times - 1))" > "$HOME/trouble"
-    [ "$times" = 1 ] && rm "$HOME/trouble"
+    echo "$state $((times - 1)) $command" > "TROUBLE"
+    [ "$times" = 1 ] && rm "TROUBLE"
     echo "fatal: no space left on device" >&2
     exit 128
   fi
@@ -27,10 +27,11 @@ def troubled(path: Path, state: str, command: str, times: int = 99, agent: str =
     night = Night(path, agent=agent)
     fake = path / "bin/git"
     fake.parent.mkdir()
-    fake.write_text(FAKE.replace("REAL", str(shutil.which("git"))), "utf-8")
+    trouble = path / "home/trouble"
+    fake.write_text(FAKE.replace("REAL", str(shutil.which("git"))).replace("TROUBLE", str(trouble)), "utf-8")
     fake.chmod(0o755)
     night.room.environment["PATH"] = f"{fake.parent}:{night.room.environment['PATH']}"
-    (path / "home/trouble").write_text(f"{state} {command} {times}\n", "utf-8")
+    trouble.write_text(f"{state} {times} {command}\n", "utf-8")
     return night
 
 
@@ -53,6 +54,37 @@ def test_a_git_that_fails_once_costs_no_item(tmp_path: Path, state: str, command
     assert ran.code == 0, ran.out + ran.err
     assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
     assert night.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "command"),
+    [
+        ("NEXT.py", "diff-index --cached --quiet"),
+        ("NEXT.py", "write-tree"),
+        ("NEXT.py", "--get commit.gpgsign"),
+        ("NEXT.py", "config --file"),
+        ("PREPARE.py", "config --file"),
+        ("PREPARE.py", "ls-files -z -- .git"),
+        ("verifier", "config --file"),
+        ("COMMIT.py", "--get commit.gpgsign"),
+    ],
+)
+def test_a_git_that_fails_once_is_not_taken_for_an_answer(tmp_path: Path, state: str, command: str) -> None:
+    night = troubled(tmp_path, state, command, 1)
+    gpg = tmp_path / "gpg"
+    gpg.write_text(f"#!/bin/sh\ncat > /dev/null\n{SIGNED}", "utf-8")
+    gpg.chmod(0o755)
+    night.git("config", "gpg.program", str(gpg))
+    night.git("config", "commit.gpgsign", "true")
+    night.write({"staged.txt": "mine\n"})
+    night.git("add", "staged.txt")
+    ran = night.loop("--on-dirty", "continue")
+    assert not (tmp_path / "home/trouble").exists(), "it did fail"
+    assert ran.code == 0, ran.out + ran.err
+    assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+    assert "gpgsig " in night.git("cat-file", "commit", "HEAD~1")
+    assert night.git("status", "--porcelain") == "A  staged.txt"
+    assert "Noticed" not in ran.out
 
 
 @pytest.mark.parametrize(

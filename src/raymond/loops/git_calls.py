@@ -32,6 +32,8 @@ _OURS = {
 """The history is that of the commits, whatever stands in for them."""
 _KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH")
 _MOST_PRINTED = 1 << 20
+_NO = 1
+"""The exit code of git when it was asked whether there is something, and there is not."""
 
 
 class GitError(Error):
@@ -57,8 +59,10 @@ class GitCalls:
         return {**self._kept, "GIT_INDEX_FILE": self.index} if index else self._kept
 
     def said(self, *args: str, index: bool = False) -> str:
-        """What git printed; empty when it failed."""
+        """What git printed; empty when it says that there is nothing, GitError when it failed."""
         done = self.run(*args, index=index)
+        if done.returncode not in (0, _NO):
+            raise wrong(args[0], done)
         return done.stdout.decode("utf-8", "surrogateescape").strip() if done.returncode == 0 else ""
 
     def ask(self, *args: str, index: bool = False, given: bytes = b"") -> bytes:

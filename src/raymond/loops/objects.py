@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from raymond.digests import sha1, sha256
-from raymond.loops.git_calls import GitCalls, GitError
+from raymond.loops.git_calls import GitCalls, GitError, wrong
 
 _AT_ONCE = 100
 """Objects that are read with one command: all of them are in memory then."""
@@ -53,7 +53,11 @@ class Objects(GitCalls):
     def file(self, tree: str, path: str) -> bytes | None:
         """A file of a tree or a commit; None when it has none of that name."""
         done = self.run("cat-file", "blob", f"{tree}:{path}")
-        return done.stdout if done.returncode == 0 else None
+        if done.returncode == 0:
+            return done.stdout
+        if b" blob " in self.run("ls-tree", "-z", "--full-tree", tree, path).stdout:
+            raise wrong("cat-file", done)
+        return None
 
     def listed(self, tree: str, folder: str) -> list[str]:
         """The files of a tree that are right in a folder."""

@@ -97,7 +97,8 @@ def check_repository(repository: Repository, branch: str) -> None:
     if conflicts := repository.conflicts():
         hint = "resolve them and `git add` the files; `git reset` keeps the files as they are and forgets the conflicts"
         raise UsageError(f"the index has conflicts: {few(conflicts)}", hint=hint)
-    if os.path.realpath(repository.said("rev-parse", "--show-toplevel")) != os.path.realpath(repository.top):
+    said = os.fsdecode(repository.run("rev-parse", "--show-toplevel").stdout).removesuffix("\n")
+    if os.path.realpath(said) != os.path.realpath(repository.top):
         hint = "git config --unset core.worktree, or start where its work tree is"
         raise UsageError("core.worktree of this repository names another directory", hint=hint)
     if repository.is_sparse:

@@ -4,9 +4,13 @@ import contextlib
 import os
 from collections.abc import Iterable
 
-from raymond.loops.git_calls import GitCalls
+from raymond.loops.git_calls import GitCalls, wrong
 from raymond.system import git
 from raymond.system.files import make_private
+
+_LISTED = ("ls-files", "-z", "--", ".git")
+_NO_TREE = (b": unmerged (", b"error: invalid object ")
+"""What git says of an index that can be read, and of which no tree can be made."""
 
 
 class PersonsIndex(GitCalls):
@@ -23,11 +27,16 @@ class PersonsIndex(GitCalls):
 
     def is_broken(self) -> bool:
         """Whether git cannot read it."""
-        return self.run("ls-files", "-z", "--", ".git").returncode != 0
+        if self.run(*_LISTED).returncode == 0:
+            return False
+        self.ask("rev-parse", "--git-dir")  # if that fails too, it is not the index
+        return self.run(*_LISTED).returncode != 0
 
     def staged(self, head: str) -> str:
         """The tree of what a person has staged; empty when that is nothing."""
         done = self.run("diff-index", "--cached", "--quiet", head) if head else None
+        if done and done.returncode not in (0, 1) and not self.is_broken():
+            raise wrong("diff-index", done)
         return self._read(self._aside()) if done and done.returncode == 1 else ""
 
     def _aside(self) -> GitCalls:
@@ -40,7 +49,7 @@ class PersonsIndex(GitCalls):
         return aside
 
     def _read(self, aside: GitCalls) -> str:
-        """Copy the person's index; its tree, empty when there is none, or git cannot read it.
+        """Copy the person's index; its tree, empty when there is none, or git cannot make one of it.
 
         The copy has the time of the original, by which git knows which files it must look into.
         """
@@ -48,7 +57,10 @@ class PersonsIndex(GitCalls):
             _copy(self._place, aside.index, os.O_TRUNC)
         except FileNotFoundError:
             return ""
-        return aside.said("write-tree", index=True)
+        done = aside.run("write-tree", index=True)
+        if done.returncode and not any(one in done.stderr for one in _NO_TREE) and not self.is_broken():
+            raise wrong("write-tree", done)
+        return done.stdout.decode("ascii").strip() if done.returncode == 0 else ""
 
     def refresh(self, staged: str = "", base: str = "") -> bool:
         """Let the index be as HEAD, so that `git status` tells what there is; False while somebody has locked it.
@@ -74,7 +86,7 @@ class PersonsIndex(GitCalls):
         if not self._read(aside):
             return self.refresh()
         given = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        aside.run("update-index", "--add", "--remove", "-z", "--stdin", index=True, given=given)
+        aside.ask("update-index", "--add", "--remove", "-z", "--stdin", index=True, given=given)
         return self._put(aside.index)
 
     def _put(self, made: str) -> bool:

@@ -27,6 +27,8 @@ _SHORT = 4_096
 _ARGUMENTS = 256
 """Paths that one command is given: with the longest there can be, they are below the limit of the system."""
 _LINK, _MODULE = "120000", "160000"
+_UNKNOWN = b"fatal: Not a valid "
+"""What git says of a commit that it does not have."""
 _IGNORED = "Ignoring path "
 """What git says of a path that no repository may have."""
 
@@ -89,7 +91,9 @@ class Repository(PersonsIndex, IgnoreRules):
 
     def identity(self) -> str:
         """Who commits; empty when git does not know."""
-        return self.said("var", "GIT_COMMITTER_IDENT").rpartition(" ")[0].rpartition(" ")[0]
+        done = self.run("var", "GIT_COMMITTER_IDENT")
+        said = done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else ""
+        return said.strip().rpartition(" ")[0].rpartition(" ")[0]
 
     def dirt(self) -> list[str]:
         """The paths that are not as HEAD has them, those that git does not know included."""
@@ -143,7 +147,12 @@ class Repository(PersonsIndex, IgnoreRules):
 
     def descends(self, commit: str, base: str) -> bool:
         """Whether `base` is in the history of `commit`."""
-        return commit == base or self.run("merge-base", "--is-ancestor", base, commit).returncode == 0
+        if commit == base:
+            return True
+        done = self.run("merge-base", "--is-ancestor", base, commit)
+        if done.returncode > 1 and not done.stderr.startswith(_UNKNOWN):
+            raise wrong("merge-base", done)
+        return done.returncode == 0
 
     def commits(self, base: str, commit: str) -> list[str]:
         """The commits since `base`, oldest first."""
@@ -169,7 +178,7 @@ class Repository(PersonsIndex, IgnoreRules):
 
     def last_with(self, trailer: str) -> tuple[str, str]:
         """The newest commit with such a trailer, and its message; both empty when there is none."""
-        said = self.said(*_LAST, "--format=%H%n%B", f"--grep=^{trailer}: ", "HEAD")
+        said = self.said(*_LAST, "--format=%H%n%B", f"--grep=^{trailer}: ", "HEAD") if self.head() else ""
         commit, _, message = said.partition("\n")
         return commit, message
 
@@ -268,7 +277,7 @@ class Repository(PersonsIndex, IgnoreRules):
         there = self.ask("ls-tree", "-z", "--full-tree", tree, path).rstrip(b"\0")
         given = there.split(b" ")[0] + b" blob " + blob + b"\t" + os.fsencode(path) + b"\0"
         self.ask("update-index", "-z", "--index-info", index=True, given=given)
-        return self.said("write-tree", index=True)
+        return self._written()
 
     def stage(self, tree: str) -> None:
         """Let our own index be this tree, as a hook sees it."""

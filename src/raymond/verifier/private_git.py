@@ -6,6 +6,7 @@ the project lends only its objects, whose names are their content.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import subprocess
@@ -46,6 +47,10 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
+
+
+_BAD_FILE = b": bad config "
+"""What git says of a file of settings that it does not understand."""
 
 
 class PrivateGit:
@@ -140,8 +145,13 @@ class PrivateGit:
         return [(line[2:], "skip-worktree" if line[0] in "sS" else "assume-unchanged") for line in found]
 
     def settings(self, path: str) -> list[tuple[str, str]]:
-        """The settings in a file of git's, without those that it includes."""
-        said = self._ask("config", "--file", path, "--list", "-z")[1]
+        """The settings in a file of git's, without those that it includes; OSError when git fails.
+
+        Of a file that is no good, those before the line that git does not understand.
+        """
+        code, said, wrong = self._run("config", "--file", path, "--list", "-z")
+        if code != 0 and _BAD_FILE not in wrong:
+            raise OSError(errno.EIO, f"git cannot read it: {wrong.decode('utf-8', 'replace').strip()}", path)
         pairs = (one.partition(b"\n") for one in said.split(b"\0") if one)
         return [(key.decode("utf-8", "replace"), value.decode("utf-8", "replace")) for key, _, value in pairs]
 
@@ -163,6 +173,14 @@ class PrivateGit:
 
         `given` is its input.
         """
+        return self._run(*args, index=index, given=given)[:2]
+
+    def _run(self, *args: str, index: str = "index", given: bytes = b"") -> tuple[int | None, bytes, bytes]:
+        """As `_ask`, with what it said of errors; a git that fails is asked again, since that may be the machine's."""
+        done = self._once(*args, index=index, given=given)
+        return self._once(*args, index=index, given=given) if done[0] not in (0, 1, None) else done
+
+    def _once(self, *args: str, index: str, given: bytes) -> tuple[int | None, bytes, bytes]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         ours = {
             "GIT_DIR": self.path,
@@ -180,9 +198,9 @@ class PrivateGit:
                 given=given,
                 within=PATIENCE,
             )
-        except (OSError, ValueError, subprocess.TimeoutExpired):
-            return None, b""
-        return done.returncode, done.stdout
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            return None, b"", str(error).encode("utf-8", "replace")
+        return done.returncode, done.stdout, done.stderr
 
 
 def git_at(folder: str, top: str) -> PrivateGit:
