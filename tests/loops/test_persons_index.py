@@ -120,8 +120,8 @@ def test_an_index_that_somebody_has_locked_when_a_commit_is_made_is_named_with_t
     ran = night.loop()
     assert ran.code == 0, ran.err
     assert (
-        '"git status" shows the commit as undone: .git/index.lock was there; once it is gone, run `git reset`'
-        in ran.out
+        '"git status" shows the commit as undone, and the next commit would undo it: .git/index could not be written; '
+        "once there is no .git/index.lock, run `git reset`" in ran.out
     )
     assert night.git("status", "--porcelain", "answer.txt") == "D  answer.txt\n?? answer.txt"
     (night.path / ".git/index.lock").unlink()

@@ -67,6 +67,7 @@ def test_a_git_that_fails_once_costs_no_item(tmp_path: Path, state: str, command
         ("PREPARE.py", "ls-files -z -- .git"),
         ("verifier", "config --file"),
         ("COMMIT.py", "--get commit.gpgsign"),
+        ("COMMIT.py", "write-tree"),
     ],
 )
 def test_a_git_that_fails_once_is_not_taken_for_an_answer(tmp_path: Path, state: str, command: str) -> None:
@@ -85,6 +86,15 @@ def test_a_git_that_fails_once_is_not_taken_for_an_answer(tmp_path: Path, state:
     assert "gpgsig " in night.git("cat-file", "commit", "HEAD~1")
     assert night.git("status", "--porcelain") == "A  staged.txt"
     assert "Noticed" not in ran.out
+
+
+def test_an_index_that_stays_behind_a_commit_is_named_with_the_way_out(tmp_path: Path) -> None:
+    night = troubled(tmp_path, "COMMIT.py", "update-index -z --index-info", 2)
+    ran = night.loop()
+    assert ran.code == 0, ran.out + ran.err
+    assert '"git status" shows the commit as undone, and the next commit would undo it: ' in ran.out
+    night.git("reset", "-q")
+    assert night.git("status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize(

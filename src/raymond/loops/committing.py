@@ -12,7 +12,10 @@ from raymond.loops.ledger import Entry, entry_of
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step, told
 
-_BEHIND = '"git status" shows the commit as undone: .git/index.lock was there; once it is gone, run `git reset`'
+BEHIND = (
+    '"git status" shows the commit as undone, and the next commit would undo it: .git/index could not be written; '
+    "once there is no .git/index.lock, run `git reset`"
+)
 
 
 class Moved(GitError):
@@ -33,9 +36,9 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
     head = repository.head()
     is_planned = head == made if not there else _is_planned(repository, head, given)
     if is_planned:  # after a commit of a person the index is theirs
+        if not repository.follow(given.get("staged", ""), given.get("base", "")):
+            entry = replace(entry, notes=(*entry.notes, BEHIND))
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
-            if not repository.refresh(given.get("staged", ""), given.get("base", "")):
-                entry = replace(entry, notes=(*entry.notes, _BEHIND))
             folder = given.get("hooks_folder", "")
             if folder and hooks_in(folder) == given["hooks"]:
                 repository.hook(folder, "post-commit")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from raymond.loops import documents, state, summary, unfinished
+from raymond.loops.committing import BEHIND
 from raymond.loops.documents import SUMMARIES, WRITTEN
 from raymond.loops.formats.state_file import Status
 from raymond.loops.git_calls import GitError
@@ -172,4 +173,5 @@ def _commit_records(loop: LoopRun) -> None:
     if tree != repository.reference(f"{head}^{{tree}}"):  # after a kill, only the index may be behind
         made = repository.commit(tree, [head], message, date, sign=repository.signs)
         repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records")
-    repository.refresh_paths(own)
+    if not repository.follow(paths=own):
+        print(BEHIND, file=sys.stderr)

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterable
 
-from raymond.loops.git_calls import GitCalls, wrong
+from raymond.loops.git_calls import GitCalls, GitError, wrong
 from raymond.system import git
 from raymond.system.files import make_private
 
@@ -61,6 +61,16 @@ class PersonsIndex(GitCalls):
         if done.returncode and not any(one in done.stderr for one in _NO_TREE) and not self.is_broken():
             raise wrong("write-tree", done)
         return done.stdout.decode("ascii").strip() if done.returncode == 0 else ""
+
+    def follow(self, staged: str = "", base: str = "", paths: Iterable[str] | None = None) -> bool:
+        """Refresh it after a commit, which nothing undoes; `paths` alone if given. A failure is tried once more.
+
+        False if it stays behind HEAD.
+        """
+        for _ in range(2):
+            with contextlib.suppress(GitError, OSError):
+                return self.refresh(staged, base) if paths is None else self.refresh_paths(paths)
+        return False
 
     def refresh(self, staged: str = "", base: str = "") -> bool:
         """Let the index be as HEAD, so that `git status` tells what there is; False while somebody has locked it.
