@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Protocol
+from typing import Literal, Protocol
 
 
 class Digest(Protocol):
@@ -32,13 +32,13 @@ _SHORT = 100_000
 """Bytes from which on OpenSSL is worth its loading."""
 
 
-def begun(length: int) -> Digest:
-    """A SHA-256 for a content of about so many bytes."""
+def begun(length: int, kind: Literal["sha1", "sha256"] = "sha256") -> Digest:
+    """A digest for a content of about so many bytes."""
     if length < _SHORT:
-        return sha256(b"")
-    from hashlib import sha256 as faster
+        return (sha1 if kind == "sha1" else sha256)(b"")
+    import hashlib
 
-    return faster()
+    return hashlib.new(kind, usedforsecurity=False)
 
 
 def digest(content: bytes) -> str:

@@ -378,21 +378,98 @@ def test_a_forged_object_of_git_does_not_become_the_queue(tmp_path: Path) -> Non
 
 
 PLANTER = """
-import hashlib, os, zlib
-honest, evil = b"42\\n", b"evil\\n"
-name = hashlib.sha1(b"blob %d\\0" % len(honest) + honest).hexdigest()
-os.makedirs(f".git/objects/{name[:2]}", exist_ok=True)
-open(f".git/objects/{name[:2]}/{name[2:]}", "wb").write(zlib.compress(b"blob %d\\0" % len(evil) + evil))
+import hashlib, os, subprocess, sys, zlib
+def git(*args, **more):
+    return subprocess.run(["git", *args], capture_output=True, check=True, **more).stdout.strip().decode()
+def tree(**files):
+    made = b"".join(b"100644 %s\\0" % name.encode() + bytes.fromhex(one) for name, one in sorted(files.items()))
+    return b"tree %d\\0" % len(made) + made
+def blob(content):
+    return b"blob %d\\0" % len(content) + content
+def plant(honest, forged):
+    name = hashlib.sha1(honest).hexdigest()
+    os.makedirs(f".git/objects/{name[:2]}", exist_ok=True)
+    path = f".git/objects/{name[:2]}/{name[2:]}"
+    if os.path.exists(path):
+        os.unlink(path)
+    with open(path, "wb") as file:
+        file.write(zlib.compress(forged))
+answer = hashlib.sha1(blob(b"42\\n")).hexdigest()
+known = git("rev-parse", "HEAD:src/known")
+evil = git("hash-object", "-w", "--stdin", input=b"evil\\n")
+what = sys.argv[1]
+if what == "file":
+    plant(blob(b"42\\n"), blob(b"evil\\n"))
+elif what == "large":
+    plant(blob(b"42\\n"), blob(b"evil\\n" * 220_000))
+elif what == "folder":
+    plant(tree(answer=answer, known=known), tree(answer=evil, known=known))
+elif what == "base":
+    plant(tree(known=known), tree(known=evil))
+else:
+    plant(blob(open(what, "rb").read()), blob(b"evil\\n"))
 """
+PLANTED = {
+    # what is forged: the verdict, what the summary says
+    "file": ("review", "put something else than src/answer into .git in its place"),
+    "large": ("review", "put something else than src/answer into .git in its place"),
+    "folder": ("review", "put something else than src/ into .git in its place"),
+    "base": ("TAMPERED", "rewrote what git has stored of src/"),
+}
 
 
-def test_an_object_that_was_planted_in_git_is_not_committed(tmp_path: Path) -> None:
-    (tmp_path / "plant.py").write_text(PLANTER, "utf-8")
-    night = Night(tmp_path, agent=f"python3 ../plant.py; {DONE}")
+def planted(path: Path, queue: str, agent: str) -> Night:
+    """A night with an agent that can forge objects of git."""
+    (path / "plant.py").write_text(PLANTER, "utf-8")
+    return Night(path, queue, agent, src__known="known\n")
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_an_object_that_was_planted_in_git_is_not_committed(tmp_path: Path, what: str) -> None:
+    queue = "1. [VERIFY: grep -q 42 src/answer] Write the answer\n"
+    night = planted(tmp_path, queue, f"python3 ../plant.py {what}; echo 42 > src/answer; echo ITERATION_COMPLETE")
     ran = night.loop("--attempts", "1")
-    assert ran.code == 1
-    assert "(review): put something else than answer.txt into .git in its place" in ran.out
-    assert night.subjects == ["start", "chore(loop): records"]
+    verdict, words = PLANTED[what]
+    if what == "base":  # of which nobody can make the files again
+        assert ran.code == 3
+        assert "something else stored in the place of src/, which is lost here (`git fsck` shows it;" in ran.out
+        (found,) = tmp_path.glob("home/**/found-1")
+        assert words in found.read_text("utf-8")
+    else:
+        assert ran.code == 1
+        assert f"({verdict}): {words}" in ran.out
+        assert not (night.path / "src/answer").exists()
+    assert "feat: write the answer" not in night.subjects
+
+
+def test_a_file_of_which_git_has_a_forgery_is_not_put_back(tmp_path: Path) -> None:
+    """The check of the next item must not be the agent's: a person is asked, who may have another clone."""
+    queue = "1. [VERIFY: false] Impossible\n2. [VERIFY: sh check.sh] Write the answer\n"
+    night = planted(tmp_path, queue, "[ -e ../done ] || { python3 ../plant.py check.sh; rm check.sh; }; touch ../done")
+    check = night.text("check.sh")
+    ran = night.loop("--attempts", "1")
+    assert ran.code == 3
+    told = "something else stored in the place of check.sh, which is lost here"
+    assert told in ran.out
+    assert not (night.path / "check.sh").exists()
+    name = night.git("rev-parse", "HEAD:check.sh")
+    (night.path / f".git/objects/{name[:2]}/{name[2:]}").unlink()
+    (tmp_path / "clone").write_text(check, "utf-8")
+    assert night.git("hash-object", "-w", str(tmp_path / "clone")) == name
+    ran = night.loop(verb="resume")
+    assert "Impossible (TAMPERED): rewrote what git has stored of check.sh" in ran.out
+    assert night.text("check.sh") == check
+    assert night.state["completedItems"] == []
+
+
+def test_a_record_that_was_forged_when_it_was_written_is_not_committed(tmp_path: Path) -> None:
+    night = planted(tmp_path, "1. [VERIFY: sh check.sh] Write the answer\n", DONE)
+    hook = night.path / ".git/hooks/commit-msg"  # stands for an agent that knows what Raymond will write
+    hook.write_text("#!/bin/sh\npython3 ../plant.py docs/progress.md\n", "utf-8")
+    hook.chmod(0o755)
+    ran = night.loop()
+    assert "could not be committed: git has something else stored in the place of docs/progress.md" in ran.out
+    assert "feat: write the answer" not in night.subjects
 
 
 def test_an_index_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:

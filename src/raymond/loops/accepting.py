@@ -124,6 +124,7 @@ def _committed(loop: LoopRun, entry: Entry, applied: Application, date: str, tel
     ]
     message = _hooked(loop, tree, commit_message.message(entry.title, facts, (), trailers), tell)
     applied.check_unchanged("the hooks of the project")
+    repository.check_new(tree, applied.head)
     made = repository.commit(tree, [applied.head], message, date, sign=repository.signs)
     applied.publish(made)
     return made

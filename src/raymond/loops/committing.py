@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from raymond.loops.genuine import Forged
 from raymond.loops.git_calls import GitError
 from raymond.loops.hooks import hooks_in
 from raymond.loops.ledger import Entry, entry_of
@@ -64,6 +65,10 @@ def _made(step: Step, given: dict[str, Any]) -> str:
     repository = step.repository
     if repository.branch() != given["branch"] or repository.head() != given["head"]:
         raise Moved("somebody has moved HEAD or switched branches meanwhile")
+    try:
+        repository.check_new(given["tree"], given["parent"])
+    except Forged as error:
+        raise Moved(str(error), hint=error.hint) from None
     parents, signs = [given["parent"]], given["signs"] and repository.signs  # a person may have switched that off
     made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=signs)
     repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit")

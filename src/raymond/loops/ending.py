@@ -171,6 +171,7 @@ def _commit_records(loop: LoopRun) -> None:
     date = f"{int(loop.run.now)} +0000"
     tree = repository.tree(own)
     if tree != repository.reference(f"{head}^{{tree}}"):  # after a kill, only the index may be behind
+        repository.check_new(tree, head)
         made = repository.commit(tree, [head], message, date, sign=repository.signs)
         repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records")
     if not repository.follow(paths=own):

@@ -39,6 +39,9 @@ _NO = 1
 class GitError(Error):
     """Git did not do what was asked of it."""
 
+    lasts = False
+    """Whether it would not do it a moment later either."""
+
 
 class GitCalls:
     """Git in the work tree at `top`; `index` is a file of our own in which trees are made."""
@@ -96,7 +99,21 @@ class GitCalls:
         except subprocess.TimeoutExpired:
             raise GitError(f"`git {args[0]}` took longer than {within:.0f} s") from None
         except OSError as error:
-            raise GitError(f"git cannot be started: {(error.strerror or '').lower()}", hint="install git") from None
+            raise _without_git(error) from None
+
+    def reader(self) -> "subprocess.Popen[bytes]":
+        """A git that prints every object whose name it is given, and none that stands in for it."""
+        try:
+            return subprocess.Popen(
+                ["git", *_QUIET, *_NO_HOOKS, "-C", self.top, "cat-file", "--batch"],
+                env={**self._kept, "GIT_NO_REPLACE_OBJECTS": "1"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _without_git(error) from None
 
     def hooks_folder(self) -> str:
         """Where git would look for hooks."""
@@ -134,6 +151,10 @@ class GitCalls:
                 return 1, f"the hook {name} did not end within {PATIENCE:.0f} s"
             printed.seek(0)
             return code, printed.read(_MOST_PRINTED).decode("utf-8", "replace").strip() or f"exit code {code}"
+
+
+def _without_git(error: OSError) -> GitError:
+    return GitError(f"git cannot be started: {(error.strerror or '').lower()}", hint="install git")
 
 
 def wrong(command: str, done: subprocess.CompletedProcess[bytes]) -> GitError:

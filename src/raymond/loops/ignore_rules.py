@@ -3,8 +3,9 @@
 import os
 from collections.abc import Iterable
 
+from raymond.loops.genuine import is_genuine
 from raymond.loops.git_calls import wrong
-from raymond.loops.objects import Objects, is_genuine
+from raymond.loops.objects import Objects
 from raymond.system import git
 
 RULES = ".gitignore"

@@ -9,19 +9,20 @@ from msgspec import Struct
 from raymond.digests import sha256
 from raymond.loops import documents, doubts, unfinished
 from raymond.loops.baseline import Baseline, Keeper
+from raymond.loops.change import Change
 from raymond.loops.documents import LOGS, PROGRESS, Documents, TooLarge
 from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.formats.item import Item
+from raymond.loops.genuine import Forged, Genuine, is_genuine
 from raymond.loops.hooks import hooks_in
 from raymond.loops.ignore_rules import RULES
 from raymond.loops.pushes import Pushes
 from raymond.loops.references import References
-from raymond.loops.repository import Change, Repository
+from raymond.loops.repository import Repository
 from raymond.loops.saved import Saved
 from raymond.patterns import regex
 from raymond.system import files
 
-_FORGED = "rewrote what git has stored of the queue"
 _NAMED = 20
 _LONGEST = 150
 """Characters of one reason."""
@@ -129,21 +130,24 @@ class Inspector:
         found.left = self._repository.tree()
         found.is_checked = is_checked()
         self._look_beyond_git(before, found)
-        changes = self._seen(before, found)
+        changes, folders = self._seen(before, found)
         # A loop that pauses writes a summary in the middle of an item.
         own = [one for one in changes if self._own.owns(one.path) and not self._is_our_summary(one)]
         theirs = [one for one in own if not self._is_ours(one)]
         if ours := [one.path for one in own if one not in theirs]:
             found.left = self._repository.mixed(found.left, before.work, ours)
         if self._is_forged(before) and before.queue[0] not in {one.path for one in own}:
-            _add(found.tampered, [_FORGED])
+            _add(found.tampered, _rewrote(before, [before.queue[0]]))
         self._look_at_documents(before, theirs, item, found)
         work = [one for one in changes if not self._own.owns(one.path)]
         found.changed = [one.path for one in work]
-        _add(found.review, doubts.of_changes(self._repository, [*work, *theirs, *self._committed(before, found)]))
+        stored = doubts.of_changes(self._repository, [*work, *theirs, *self._committed(before, found)], folders)
+        _add(found.review, stored.review)
+        _add(found.tampered, _rewrote(before, stored.rewritten))
         _add(found.review, doubts.of_commits(self._repository, found.commits))
         self._keep(found)
-        self._put_back(before, own, theirs, found)
+        lost = {before.queue[0]}.intersection(stored.rewritten)  # of which there is a copy
+        self._put_back(before, [one.path for one in own if one.path not in lost], theirs, found)
         found.tree = self._repository.tree() if own else found.left
         return found
 
@@ -159,6 +163,7 @@ class Inspector:
         self._end_unfinished(before, found)
         _add(found.tampered, self._keeper.differences_elsewhere(before))
         self._look_at_history(before, found)
+        self._look_at_objects(before, found)
         self._look_at_references(before, found)
         self._look_at_hooks(before, found)
 
@@ -213,19 +218,31 @@ class Inspector:
         self._keep(found)
         self._repository.refresh(before.staged, before.head)
 
-    def _seen(self, before: Baseline, found: Inspection) -> list[Change]:
-        """What changed, without what git had been told to ignore: that is a person's, and no part of the work."""
-        changes = self._repository.changes(before.work, found.left)
+    def _seen(self, before: Baseline, found: Inspection) -> tuple[list[Change], dict[str, str]]:
+        """What changed, without what git had been told to ignore: that is a person's, and no part of the work.
+
+        And the folders that git has stored since: object -> path.
+        """
+        changes, folders = self._repository.changes_in_folders(before.work, found.left)
         known = frozenset(before.ignored)
         _add(found.hidden, (one.path for one in changes if _is_among(one.path, known)))
         _add(found.review, (f"made git see {path}, which it ignored" for path in found.hidden[:_NAMED]))
         if rules := self._new_rules(before, found):
             # With the rules as they were, git sees what was hidden: it is saved, and removed with the rest.
             self._keep(found)
-            self._repository.bring_back(before.work, rules)
+            self._bring_back(before, rules, found)
             found.left = self._repository.tree()
-            changes = self._repository.changes(before.work, found.left)
-        return [one for one in changes if one.path not in found.hidden]
+            changes, folders = self._repository.changes_in_folders(before.work, found.left)
+        return [one for one in changes if one.path not in found.hidden], folders
+
+    def _bring_back(self, before: Baseline, paths: Iterable[str], found: Inspection) -> None:
+        """Give paths back what they had; what git has lost of it is the agent's doing, also when a person is asked."""
+        try:
+            self._repository.bring_back(before.work, paths)
+        except Forged as error:
+            _add(found.tampered, _rewrote(before, [error.path]))
+            self._keep(found)
+            raise
 
     def _new_rules(self, before: Baseline, found: Inspection) -> set[str]:
         """The files with rules by which git ignores something that it would have seen with those of before."""
@@ -268,7 +285,7 @@ class Inspector:
         self._keep(found)
         _add(found.tampered, references.put_back())
 
-    def _put_back(self, before: Baseline, own: list[Change], theirs: list[Change], found: Inspection) -> None:
+    def _put_back(self, before: Baseline, own: list[str], theirs: list[Change], found: Inspection) -> None:
         """Give Raymond's documents back what they said; what was only added to the progress stays, if it counts."""
         progress = self._own_progress()
         added = ""
@@ -283,9 +300,9 @@ class Inspector:
             else:
                 _add(found.notes, [f"rewrote {self._own.shown(PROGRESS)}, which was put back"])
                 self._keep(found)
-        self._repository.bring_back(before.work, [one.path for one in own])
+        self._repository.bring_back(before.work, own)
         if self._is_forged(before):
-            _add(found.tampered, [_FORGED])
+            _add(found.tampered, _rewrote(before, [before.queue[0]]))
             self._keep(found)
             text = before.queue[1].decode("utf-8", "surrogateescape")
             documents.write(os.path.join(self._own.top, before.queue[0]), text)
@@ -300,7 +317,10 @@ class Inspector:
 
     def _is_ours(self, change: Change) -> bool:
         digest = self._written.get(change.path)
-        return bool(digest) and change.is_file and sha256(self._repository.blob(change.new)).hexdigest() == digest
+        if not digest or not change.is_file:
+            return False
+        content = self._repository.blob(change.new)
+        return sha256(content).hexdigest() == digest and is_genuine(change.new, content)
 
     def _is_our_summary(self, change: Change) -> bool:
         return self._own.is_summary(change.path) and self._is_ours(change)
@@ -327,6 +347,13 @@ class Inspector:
         _add(found.tampered, pushes.tampered)
         _add(found.review, pushes.review)
         _add(found.notes, pushes.notes)
+
+    def _look_at_objects(self, before: Baseline, found: Inspection) -> None:
+        """Commits and folders are what everything is compared with: they have to be what they were."""
+        with Genuine(self._repository) as stored:
+            forged = stored.forged([before.work, before.head, before.staged, *found.commits])
+        _add(found.tampered, _rewrote(before, forged))
+        self._keep(found)
 
     def _committed(self, before: Baseline, found: Inspection) -> Iterator[Change]:
         """What the agent's own commits changed: a file may be gone from the tree and still be in one of them."""
@@ -402,6 +429,11 @@ def _fit(added: str) -> str:
 
 def _kept(item: Item) -> tuple[object, ...]:
     return item.verification, item.metadata, item.priority, item.ticked
+
+
+def _rewrote(before: Baseline, paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        yield f"rewrote what git has stored of {'the queue' if path == before.queue[0] else path}"
 
 
 def _names(repository: Repository, tree: str, folder: str) -> list[str]:

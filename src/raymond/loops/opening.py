@@ -275,9 +275,9 @@ def commit_rest(place: Place) -> str:
     """Commit what is not committed on the branch that is checked out; what was done, in words."""
     repository = place.repository
     head, branch, dirt = repository.head(), repository.branch(), dirt_of(place)
-    made = repository.commit(
-        repository.tree(dirt), [head], "chore: commit work in progress before the loop\n", _now(), sign=repository.signs
-    )
+    tree, message = repository.tree(dirt), "chore: commit work in progress before the loop\n"
+    repository.check_new(tree, head)
+    made = repository.commit(tree, [head], message, _now(), sign=repository.signs)
     repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: work in progress")
     repository.refresh()
     return f"committed what was there as {made[:12]} on {branch or 'HEAD'}"

@@ -5,10 +5,10 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
-
 from raymond.digests import sha256
 from raymond.loops import documents
+from raymond.loops.change import MODULE, Change, read_changes
+from raymond.loops.genuine import Entry, Forged, Genuine, is_genuine
 from raymond.loops.git_calls import PATIENCE, SIGNING, GitError, wrong
 from raymond.loops.ignore_rules import IgnoreRules
 from raymond.loops.persons_index import PersonsIndex
@@ -26,34 +26,16 @@ _SHORT = 4_096
 """Bytes of a file with one line."""
 _ARGUMENTS = 256
 """Paths that one command is given: with the longest there can be, they are below the limit of the system."""
-_LINK, _MODULE = "120000", "160000"
 _UNKNOWN = b"fatal: Not a valid "
 """What git says of a commit that it does not have."""
+_RAW = ("-r", "-z", "--raw", "--no-renames")
+_EMPTY = {
+    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+"""The tree without a file, which every repository has."""
 _IGNORED = "Ignoring path "
 """What git says of a path that no repository may have."""
-
-
-class Change(Struct, frozen=True):
-    """A file that two trees do not have alike."""
-
-    path: str
-    status: str
-    """A, M, D or T, as git says it."""
-    old: str
-    """The object before; only zeros when there was none."""
-    new: str
-    old_mode: str
-    mode: str
-
-    @property
-    def is_module(self) -> bool:
-        """Whether it is a submodule."""
-        return _MODULE in (self.old_mode, self.mode)
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is now a file with content."""
-        return self.status != "D" and self.mode not in (_LINK, _MODULE)
 
 
 class Repository(PersonsIndex, IgnoreRules):
@@ -185,16 +167,33 @@ class Repository(PersonsIndex, IgnoreRules):
     def modules(self) -> list[str]:
         """The submodules that HEAD has."""
         said = self.ask("ls-tree", "-r", "-z", "--full-tree", "HEAD").split(b"\0")
-        return [os.fsdecode(one.partition(b"\t")[2]) for one in said if one.startswith(_MODULE.encode())]
+        return [os.fsdecode(one.partition(b"\t")[2]) for one in said if one.startswith(MODULE.encode())]
 
     def changes(self, before: str, after: str) -> list[Change]:
         """What differs between two trees or commits."""
-        parts = self.ask("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split(b"\0")
-        found = []
-        for head, path in zip(parts[::2], parts[1::2], strict=False):
-            old_mode, mode, old, new, status = head.decode("ascii", "replace").lstrip(":").split(" ")
-            found.append(Change(os.fsdecode(path), status, old, new, old_mode, mode))
-        return found
+        return read_changes(self.ask("diff-tree", *_RAW, before, after))
+
+    def changes_in_folders(self, before: str, after: str) -> tuple[list[Change], dict[str, str]]:
+        """The same, and the folders that `after`, a tree, has anew: object -> path."""
+        found = read_changes(self.ask("diff-tree", "-t", *_RAW, before or _EMPTY[len(after)], after))
+        new = {after: "the root folder"} | {
+            one.new: f"{one.path}/" for one in found if one.is_folder and one.status != "D"
+        }
+        return [one for one in found if not one.is_folder], new
+
+    def changed_since(self, before: str) -> list[str]:
+        """The paths that are not as `before` has them, by what the files themselves say: no other tree is read."""
+        self.tree()
+        return [one.path for one in read_changes(self.ask("diff-index", "--cached", *_RAW, before, index=True))]
+
+    def check_new(self, tree: str, parent: str) -> None:
+        """Forged if a file or folder that `parent`, a commit, does not have is something else in git than it is."""
+        changes, folders = self.changes_in_folders(parent, tree)
+        paths = {one.new: one.path for one in changes if one.has_content} | folders
+        with Genuine(self) as stored:
+            for one in stored.read(paths):
+                if not one.is_genuine:
+                    raise Forged(paths[one.name])
 
     # What is written
 
@@ -247,7 +246,7 @@ class Repository(PersonsIndex, IgnoreRules):
     def _paths(self) -> Iterable[bytes]:
         """Every file that git knows or would take; a path that ends in `/` is a repository inside of this one."""
         listed = self.ask("ls-files", "-s", "-z", index=True).split(b"\0")
-        known = [one.partition(b"\t")[2] for one in listed if one and not one.startswith(_MODULE.encode())]
+        known = [one.partition(b"\t")[2] for one in listed if one and not one.startswith(MODULE.encode())]
         others = self.ask("ls-files", "--others", "--exclude-standard", "-z", index=True).split(b"\0")
         return dict.fromkeys([*known, *(one for one in others if one and not one.endswith(b"/"))])
 
@@ -402,18 +401,37 @@ class Repository(PersonsIndex, IgnoreRules):
         self.ask("switch", "-q", "--no-guess", branch)
 
     def bring_back(self, tree: str, paths: Iterable[str]) -> None:
-        """Give these paths the content they have in `tree`; those it does not have are removed."""
+        """Give these paths the content they have in `tree`; those it does not have are removed.
+
+        Forged, and nothing is touched, if git has the content of one no more.
+        """
         wanted = list(paths)
         if not wanted:
             return
-        has = set(self.ask("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree).split(b"\0"))
-        gone = [path for path in wanted if os.fsencode(path) not in has]
-        for path in gone:
-            self._remove(path)
-        given = b"".join(os.fsencode(path) + b"\0" for path in wanted if os.fsencode(path) in has)
+        with Genuine(self) as stored:
+            has = stored.files(tree, wanted)
+            names = {one.name for one in has.values() if one.mode != MODULE}
+            forged = {one.name for one in stored.read(names) if not one.is_genuine}
+        kept = [path for path, one in has.items() if one.name in forged]
+        if lost := [path for path in kept if not self._has(path, has[path])]:
+            raise Forged(lost[0])
+        for path in wanted:
+            if path not in has:
+                self._remove(path)
+        given = b"".join(os.fsencode(path) + b"\0" for path in wanted if path in has and path not in kept)
         self._unlock()
         self.ask("read-tree", tree, index=True)
         self.ask("checkout-index", "-f", "-q", "-z", "--stdin", index=True, given=given)
+
+    def _has(self, path: str, entry: Entry) -> bool:
+        """Whether a file is on the disk as a tree has it."""
+        whole = os.path.join(self.top, path)
+        try:
+            mode = os.lstat(whole).st_mode
+            is_alike = stat.S_ISREG(mode) and entry.mode == ("100755" if mode & stat.S_IXUSR else "100644")
+            return is_alike and is_genuine(entry.name, files.contents(whole))
+        except OSError:
+            return False
 
     def _unlock(self) -> None:
         """Our own index has no other user: a lock was left by a git that was killed with us."""

@@ -57,7 +57,9 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     what = f"The interrupted session has changed {many(len(changed), 'file')}, not committed yet."
     answer = ask(what, ("continue", "commit", "discard"))
     if answer == "commit":
-        made = repository.commit(repository.tree(changed), [head], "chore: commit an interrupted session\n", date)
+        tree = repository.tree(changed)
+        repository.check_new(tree, head)
+        made = repository.commit(tree, [head], "chore: commit an interrupted session\n", date)
         repository.move(f"refs/heads/{repository.branch()}", made, head)
         repository.refresh(before.staged, before.head)
     elif answer == "discard":

@@ -74,7 +74,8 @@ class Step:
 
     def _failed(self, kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
         if isinstance(error, TROUBLE):
-            self.again(error)
+            if not getattr(error, "lasts", False):
+                self.again(error)
             with contextlib.suppress(OSError):
                 self._ask(told(error))
                 os._exit(0)

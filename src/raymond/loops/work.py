@@ -15,6 +15,7 @@ from raymond.loops.baseline import FIRST, RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS, WRITTEN
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
+from raymond.loops.genuine import Forged, Genuine
 from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import FAILED, RED, Entry
 from raymond.loops.repository import SAVED
@@ -145,12 +146,15 @@ class Work:
     def go_back(self, found: Inspection) -> None:
         """Return to the base, except for the documents of the loop; what was there is saved."""
         repository, before = self.step.repository, self.baseline
+        with Genuine(repository) as stored:
+            if forged := stored.forged([before.work, before.head, before.staged]):
+                raise Forged(forged[0])
         if repository.branch() != before.branch and before.branch:
             repository.switch(before.branch)
         if before.head and repository.head() != before.head:
             name = f"refs/heads/{before.branch}" if before.branch else "HEAD"
             repository.move(name, before.head)
-        changed = [one.path for one in repository.changes(before.work, repository.tree())]
+        changed = repository.changed_since(before.work)
         ours = [one for one in changed if not self.step.documents.owns(one) and one not in found.hidden]
         repository.bring_back(before.work, ours)
         repository.refresh(before.staged, before.head)

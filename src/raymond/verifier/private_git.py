@@ -2,7 +2,9 @@
 
 With a project's own settings, git may not see that a file changed (`trustctime`, `assume-unchanged`, replace refs),
 or run what an agent has put there (hooks, filters, `core.fsmonitor`). Here are our own settings, index and attributes;
-the project lends only its objects, whose names are their content.
+the project lends only its objects. Git does not compare them with their names, so only what is made of the files on the
+disk, the hash of the tree, is true whatever an agent has written there; what a commit tracks, and what its history is,
+are as true as the objects.
 """
 
 import contextlib
