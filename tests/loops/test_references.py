@@ -122,18 +122,20 @@ def test_it_is_tampered_with_and_put_back(tmp_path: Path, name: str) -> None:
     assert "from being put back" not in ran.out
 
 
-def test_a_worktree_of_an_agent_lets_no_later_one_move_main(tmp_path: Path) -> None:
+@pytest.mark.parametrize("branch", ["main", "raymond/m"])
+def test_a_worktree_of_an_agent_lets_no_later_one_move_its_branch(tmp_path: Path, branch: str) -> None:
     queue = "1. [VERIFY: false] Prepare\n2. [VERIFY: sh check.sh] Write the answer\n"
     night = Night(tmp_path, queue)
+    night.git("branch", "raymond/m")
     night.agent(f"""
-    if grep -q '^# Prepare' $PROMPT; then git worktree add -q $TEST_ROOM/../new main
+    if grep -q '^# Prepare' $PROMPT; then git worktree add -q $TEST_ROOM/../new {branch}
     else git -C $TEST_ROOM/../new commit -q --allow-empty -m evil; fi
     {DONE}
     """)
-    main = night.git("rev-parse", "main")
+    before = night.git("rev-parse", branch)
     ran = night.loop("--attempts", "1")
     assert [one["verdict"] for one in night.state["failedItems"]] == ["tampered", "tampered"], ran.out
-    assert night.git("rev-parse", "main") == main
+    assert night.git("rev-parse", branch) == before
     assert ran.out.count("added the worktree") == 2, "as a failure and as a note, of the item that did it"
 
 

@@ -1,8 +1,10 @@
 """Branches, tags, stashes and what Raymond saved: an item leaves them as they were, but for its own branch."""
 
 import shlex
+import time
 from functools import cached_property
 
+from raymond.loops import other_loops
 from raymond.loops.baseline import Baseline
 from raymond.loops.repository import SAVED, Repository
 from raymond.loops.saved import Saved
@@ -10,6 +12,8 @@ from raymond.patterns import regex
 
 _NIGHTS = "refs/heads/raymond/"
 """The branches that loops make."""
+_STARTING = 1.0
+"""Seconds that a loop may need from its worktree to its run."""
 _STASHED = regex(rb"(?m)^[0-9a-f]+ ([0-9a-f]{40,64}) ")
 _MOST_STASHES = 50
 
@@ -60,13 +64,21 @@ class References:
     def _is_free(self, path: str, branch: str) -> bool:
         """Whether somebody may be at work in another worktree: one that was there before any agent of the loop.
 
-        Another loop may also have begun in one of its own since. A branch that everybody starts from is free only where
-        it was checked out from the beginning.
+        Another loop may also have begun in one of its own since, as its run tells. A branch that everybody starts from
+        is free only where it was checked out from the beginning.
         """
         if path not in self._first_trees:
-            return path in self._trees_before and branch.startswith(_NIGHTS)
+            return path in self._trees_before and self._is_of_a_loop(path, branch)
         known = self._first_trees.values()
         return branch in known or not self._repository.is_default(branch.removeprefix("refs/heads/"))
+
+    def _is_of_a_loop(self, path: str, branch: str) -> bool:
+        """Whether another loop began in a worktree after this one."""
+        return branch.startswith(_NIGHTS) and other_loops.is_in(path, self._began)
+
+    @cached_property
+    def _began(self) -> float:
+        return float(self._repository.date(self._first.work))
 
     @cached_property
     def _made(self) -> list[str]:
@@ -93,7 +105,12 @@ class References:
         if self._is_shared:
             return found
         new = {path: branch for path, branch in self._worktrees.items() if path not in self._trees_before}
-        return found + [f"added the worktree {path}" for path, branch in new.items() if not branch.startswith(_NIGHTS)]
+        new = {path: branch for path, branch in new.items() if not self._is_of_a_loop(path, branch)}
+        if any(branch.startswith(_NIGHTS) for branch in new.values()):
+            time.sleep(_STARTING)
+        return found + [
+            f"added the worktree {path}" for path, branch in new.items() if not self._is_of_a_loop(path, branch)
+        ]
 
     def doubtful(self) -> list[str]:
         """What somebody has moved or removed, the agent or a person in another checkout: it stays so."""

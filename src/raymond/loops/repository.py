@@ -147,6 +147,10 @@ class Repository(PersonsIndex, IgnoreRules):
         """Its whole message."""
         return self.said(*_LAST, "--format=%B", commit)
 
+    def date(self, commit: str) -> int:
+        """When it was committed, in seconds; 0 when there is none."""
+        return int(self.said(*_LAST, "--format=%ct", commit) or 0)
+
     def people(self, commit: str) -> str:
         """Who made it and committed it."""
         return self.said(*_LAST, "--format=%an %ae%n%cn %ce", commit)

@@ -16,7 +16,7 @@ from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
 from raymond.errors import BackendError, JournalError, UsageError
-from raymond.loops import documents, ending, opening
+from raymond.loops import documents, ending, opening, other_loops
 from raymond.loops.documents import LOGS, STATES, Documents
 from raymond.loops.formats import state_file
 from raymond.loops.loop_run import LoopRun
@@ -183,7 +183,7 @@ def check_alone(project: Project, own: str = "") -> None:
     if project.root in _held:
         return
     make_private(project.root)
-    fd = private(os.path.join(project.root, "loop.lock"), os.O_RDWR | os.O_CREAT)
+    fd = private(os.path.join(project.root, other_loops.LOCK), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
