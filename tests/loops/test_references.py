@@ -37,6 +37,10 @@ TAMPERED = {
         "git symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/x; git update-ref refs/remotes/origin/x HEAD",
         ("moved remotes/origin/HEAD",),
     ),
+    "a reference of another kind": (
+        "git update-ref -d refs/wip/mine; git reflog expire --expire=now --all",
+        ("removed wip/mine", "shortened the reflog of HEAD, feature, main"),
+    ),
     "one stash": ("git stash drop -q stash@{1}", ("changed the list of stashes",)),
     "all stashes": ("git stash clear", ("removed stash", "changed the list of stashes")),
 }
@@ -97,6 +101,7 @@ def full(path: Path, script: str) -> Night:
     night.git("remote", "set-head", "origin", "main")
     night.git("worktree", "add", "-q", "-b", "feature", str(path / "tree"))
     night.git("update-ref", "refs/raymond/m/1.1", "HEAD")
+    night.git("update-ref", "refs/wip/mine", "HEAD")
     for text in ("one", "two"):
         night.write({"README.md": text})
         night.git("stash")
@@ -197,7 +202,7 @@ HONEST = {
     "a worktree that comes and goes": (
         "git worktree add -q --detach $TEST_ROOM/../look; git worktree remove $TEST_ROOM/../look"
     ),
-    "a branch of its own": "git branch idea; git branch -q -t follows origin/main",
+    "a branch of its own": "git update-ref refs/wip/new HEAD; git branch idea; git branch -q -t follows origin/main",
     "settings of nobody": (
         "git config lfs.repositoryformatversion 0; git config core.pager cat; git config color.ui never;"
         " git config alias.ci commit; git submodule -q init"

@@ -22,7 +22,7 @@ RESUMED = "resumed"
 """The file with the digest of a baseline that was renewed when a person resumed the loop."""
 FIRST = "first"
 """In the place of a slot: how everything stood when the loop began."""
-_FIRST, _VERSION = 1, 2
+FIRST_VERSION, _VERSION = 1, 2
 _OF_GIT = (" .git/", " the git setting ")
 _MOST_IGNORED = 5_000
 
@@ -39,7 +39,7 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Files of git that decide what git does, relative to its folder."""
     modes: dict[str, int]
     references: dict[str, str]
-    """Every branch, tag and stash, what Raymond saved, and where it was."""
+    """Every reference but for the branches of remotes, and where it was."""
     remotes: dict[str, str]
     ignored: list[str]
     """What git ignored; a folder ends in `/`."""
@@ -75,8 +75,8 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Files that git takes into no tree."""
     reflogs: dict[str, int] | None = None
     """The reflog of each reference, and how many bytes it has; None in earlier baselines."""
-    version: int = _FIRST
-    """Of what is noted: from 2 on, every setting of .git/config."""
+    version: int = FIRST_VERSION
+    """Of what is noted: from 2 on, every setting of .git/config, and references of any kind."""
     unfinished: list[str] | None = None
     """What somebody had begun with git and not ended; None in earlier baselines."""
     links: dict[str, bytes] | None = None
@@ -220,7 +220,7 @@ class Keeper(Struct, frozen=True):
         settings = git_settings.of_repository(self.repository.top, self.private)
         # What another checkout sets is a person's business; `restore` leaves it.
         old = settings if before.settings is None or self.is_shared else before.settings
-        more = git_settings.differences(old, settings, before.references, is_first=before.version == _FIRST)
+        more = git_settings.differences(old, settings, before.references, is_first=before.version == FIRST_VERSION)
         found += [one for one in more if one not in found]
         return found + before.git_files.differences(self._common)
 

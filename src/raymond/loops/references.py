@@ -1,11 +1,12 @@
-"""Branches, tags, stashes and what Raymond saved: an item leaves them as they were, but for its own branch."""
+"""Branches, tags, stashes, what Raymond saved and all else: an item leaves it as it was, but for its own branch."""
 
+import re
 import shlex
 import time
 from functools import cached_property
 
-from raymond.loops import other_loops
-from raymond.loops.baseline import Baseline
+from raymond.loops import other_loops, reflogs
+from raymond.loops.baseline import FIRST_VERSION, Baseline
 from raymond.loops.repository import SAVED, Repository
 from raymond.loops.saved import Saved
 from raymond.patterns import regex
@@ -16,6 +17,11 @@ _STARTING = 1.0
 """Seconds that a loop may need from its worktree to its run."""
 _STASHED = regex(rb"(?m)^[0-9a-f]+ ([0-9a-f]{40,64}) ")
 _MOST_STASHES = 50
+_MOST_NAMED = 20
+_COMMON = ("refs/heads/", "refs/tags/", "refs/notes/", "refs/stash", SAVED, "refs/remotes/")
+"""What baselines of the first version know; a fetch that moves one of these is not anybody's habit."""
+_REPLACED = "refs/replace/"
+_FETCH = regex(r"remote\..*\.fetch", re.DOTALL)
 
 
 class References:
@@ -57,9 +63,20 @@ class References:
         for name in list(wanted):
             is_others = name.startswith(SAVED) and not name.startswith(self._saved.prefix) and name in self._now
             is_anybodys = self._is_shared and not name.startswith(self._saved.prefix)
-            if is_others or is_anybodys or name == self._own or name in elsewhere:
+            if is_others or is_anybodys or name == self._own or name in elsewhere or self._is_fetched(name):
                 del wanted[name]
         return wanted
+
+    @cached_property
+    def _fetched(self) -> tuple[str, ...]:
+        """Where fetches write to, by the settings from before the item."""
+        settings = (self._before.settings or {}).items()
+        targets = (one.partition(":")[2] for key, values in settings if _FETCH.fullmatch(key) for one in values)
+        return tuple(one.partition("*")[0] for one in targets if one)
+
+    def _is_fetched(self, name: str) -> bool:
+        """Whether a fetch may have moved it, as where requests to merge are kept as `refs/pull/`."""
+        return name.startswith(self._fetched) and not name.startswith((*_COMMON, _REPLACED))
 
     def _is_free(self, path: str, branch: str) -> bool:
         """Whether somebody may be at work in another worktree: one that was there before any agent of the loop.
@@ -82,10 +99,17 @@ class References:
 
     @cached_property
     def _made(self) -> list[str]:
-        """What somebody else has saved in Raymond's name; baselines of earlier releases do not tell."""
+        """What somebody else has saved in Raymond's name, or lets stand in for other objects.
+
+        Baselines of earlier releases do not tell.
+        """
         if self._before.worktrees is None:
             return []
-        return [name for name in self._now if name.startswith(self._saved.prefix) and name not in self._wanted]
+        made = [name for name in self._now if name.startswith(self._saved.prefix) and name not in self._wanted]
+        if self._before.version == FIRST_VERSION:
+            return made
+        known = self._before.references
+        return made + [name for name in self._now if name.startswith(_REPLACED) and name not in known]
 
     @property
     def _has_other_stashes(self) -> bool:
@@ -117,7 +141,8 @@ class References:
         elsewhere = {self._own, *self._worktrees.values()}
         found = []
         for name, commit in self._before.references.items() if self._is_shared else ():
-            if self._now.get(name) != commit and name not in elsewhere and not name.startswith(SAVED):
+            is_free = name in elsewhere or name.startswith(SAVED) or self._is_fetched(name)
+            if self._now.get(name) != commit and not is_free:
                 verb = "moved" if name in self._now else "removed"
                 told = f"{_short(name)}, which was at {commit[:12]}, was {verb} by the agent or in another worktree"
                 found.append(f"{told}, and stays so")
@@ -126,8 +151,21 @@ class References:
     def notes(self) -> list[str]:
         """What was made, and may be."""
         known = {*self._before.references, *self._worktrees.values(), self._own}
-        new = (name for name in self._now if name not in known and not name.startswith((SAVED, "refs/remotes/")))
-        return [f"made {_short(name, 'refs/')}" for name in new]
+        looked_at = _COMMON if self._before.version == FIRST_VERSION else "refs/"
+        hidden = (SAVED, _REPLACED, "refs/remotes/")
+        new = [name for name in self._now if name not in known and name.startswith(looked_at)]
+        new = [name for name in new if not name.startswith(hidden) and not self._is_fetched(name)]
+        found = [f"made {_short(name, 'refs/')}" for name in new[:_MOST_NAMED]]
+        more = len(new) - _MOST_NAMED
+        return [*found, *([f"made {more} more references"] if more > 0 else []), *self._shortened()]
+
+    def _shortened(self) -> list[str]:
+        """Which reflogs have lost lines: a person who looks for a lost commit would not find it there."""
+        before, now = self._before.reflogs or {}, reflogs.lengths(self._repository.top)
+        there = {"HEAD", *self._now} - {"refs/stash"}
+        names = sorted(_short(name) for name, length in before.items() if name in there and now.get(name, 0) < length)
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        return [f"shortened the reflog of {', '.join(names[:_MOST_NAMED])}{more}"] if names else []
 
     def put_back(self) -> list[str]:
         """Let references name again what they did, and keep what they name now; what could not be done, in words."""
@@ -159,7 +197,11 @@ class References:
         found = []
         for name in names:
             wanted = self._wanted.get(name, "")
-            if now.get(name, "") != wanted:
+            if now.get(name, "") == wanted:
+                continue
+            if wanted and not wanted.startswith("refs/") and not self._repository.reference(f"{wanted}^{{object}}"):
+                found.append(f"let git forget {wanted}, so that {_short(name)} cannot be put back")
+            else:
                 verb = "symbolic-ref" if wanted.startswith("refs/") else "update-ref"
                 way = shlex.join(["git", verb, *([name, wanted] if wanted else ["-d", name])])
                 found.append(f"kept {_short(name)} from being put back; remove the lock in .git/refs, then: {way}")

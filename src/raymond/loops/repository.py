@@ -19,7 +19,8 @@ _DEFAULTS = ("main", "master", "trunk")
 _STASHES = ("logs", "refs", "stash")
 SAVED = "refs/raymond/"
 """Where Raymond keeps what did not count."""
-_NAMED = ("refs/heads", "refs/tags", "refs/notes", "refs/stash", "refs/raymond", "refs/remotes")
+_PASSING = ("refs/bisect/", "refs/rewritten/", "refs/prefetch/")
+"""References that git makes and removes by itself while it works."""
 _LAST = ("log", "-1", "--encoding=UTF-8", "--no-show-signature")
 """The newest commit, told as it is whatever the settings say of how to show one."""
 _SHORT = 4_096
@@ -117,15 +118,14 @@ class Repository(PersonsIndex, IgnoreRules):
         return {name: commit for commit, _, name in (line.partition(" ") for line in said.splitlines())}
 
     def references(self) -> dict[str, str]:
-        """Every branch, tag, note and stash here, what Raymond saved, and which branch a remote begins with.
+        """Every reference here but for the branches of remotes, and which of them a remote begins with.
 
         Each with what it names; one that stands for another names that.
         """
-        form = "--format=%(refname)%09%(objectname)%09%(symref)"
-        said = self.ask("for-each-ref", form, *_NAMED)
+        said = self.ask("for-each-ref", "--format=%(refname)%09%(objectname)%09%(symref)")
         lines = [line.split("\t") for line in said.decode("utf-8", "surrogateescape").splitlines()]
         ours = [one for one in lines if one[2] or not one[0].startswith("refs/remotes/")]
-        return {name: symbolic or commit for name, commit, symbolic in ours}
+        return {name: symbolic or commit for name, commit, symbolic in ours if not name.startswith(_PASSING)}
 
     def descends(self, commit: str, base: str) -> bool:
         """Whether `base` is in the history of `commit`."""
