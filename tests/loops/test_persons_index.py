@@ -63,7 +63,7 @@ def test_what_becomes_of_an_interrupted_session_does_not_concern_a_persons_files
         assert live.process.wait(60) == 128 + signal.SIGTERM
     night.agent(HONEST)
     person = Typist(night.room, "ralph", "resume")
-    person.sees(r"Resume from session 1\? \[Y/n\] ")
+    person.sees(r"Resume from iteration 1\? \[Y/n\] ")
     person.type("y\n")
     person.sees(r"has changed 1\s+file")
     person.type(f"{answer}\n")

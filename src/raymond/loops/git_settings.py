@@ -50,7 +50,8 @@ def _is_as_asked(top: str, private: PrivateGit, key: str, found: Mapping[str, li
     values = found[key]
     if key.endswith(".active"):
         return values == ["true"]
-    asked = [value for name, value in private.settings(os.path.join(top, ".gitmodules")) if name == key]
+    path = os.path.join(top, ".gitmodules")
+    asked = [value for name, value in private.settings(path) if name == key] if os.path.isfile(path) else []
     remotes = [one for name, urls in found.items() if _REMOTE.fullmatch(name) for one in urls]
     return values in ([one] for url in asked[-1:] for one in (url, *(_joined(base, url) for base in (*remotes, top))))
 
