@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import Night
+from looping import HONEST, Night
 from raymond.loops.starting import PLAIN
 from running import Ran, Room
 
@@ -256,3 +256,28 @@ def test_bad_input_starts_nothing(tmp_path: Path, args: tuple[str, ...], told: s
     ran = night.loop(*args, loop="ralph")
     assert (ran.code, ran.out) == (2, "")
     assert told in ran.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cheat", "verdict", "told"),
+    [
+        ("mkdir -p .github; echo x > .github/x.yml", "review", "added .github/x.yml"),
+        ("git config core.sshCommand 'touch ran;ssh'", "tampered", "the git setting core.sshcommand"),
+    ],
+)
+def test_what_a_red_iteration_did_is_not_what_the_green_one_begins_with(
+    tmp_path: Path, cheat: str, verdict: str, told: str
+) -> None:
+    night = Night(
+        tmp_path, agent=f"if [ -e ../once ]; then {HONEST}; else touch ../once; {cheat}; echo ITERATION_FAILED; fi"
+    )
+    night.write({"PROMPT.md": "Make it 42\n"})
+    night.commit("a prompt")
+    ran = night.loop("PROMPT.md", "--gate", "sh check.sh", loop="ralph")
+    assert ran.code == 1, ran.out + ran.err
+    assert (verdict.upper() if verdict == "tampered" else verdict) in ran.out
+    assert told in ran.out
+    assert night.git("show", "--format=", "--name-only", "HEAD~1").split() == ["answer.txt"]
+    assert not (night.path / ".github").exists()
+    assert "ssh" not in night.text(".git/config")

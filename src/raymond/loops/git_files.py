@@ -19,7 +19,7 @@ CONFIG = "config"
 HOOKS = "hooks"
 _FILES = (CONFIG, "config.worktree", "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout")
 _MORE = ("objects/info/alternates", "shallow")
-_FOLDERS = (HOOKS, "info", "objects/info")
+_FOLDERS = (HOOKS, "info", "objects/info", "refs", "logs")
 _LARGEST = 16 << 20
 """Bytes from which on a file is not kept."""
 _LOOKED_AT = 1 << 20

@@ -167,12 +167,6 @@ class Inspector:
         self._look_at_references(before, found)
         self._look_at_hooks(before, found)
 
-    def tidied(self, before: Baseline) -> Inspection:
-        """What was found in earlier looks; nothing that git could not end is left, whatever becomes of the work."""
-        found = self._earlier()
-        self._end_unfinished(before, found)
-        return found
-
     def _look_beyond_git(self, before: Baseline, found: Inspection) -> None:
         """What was checked and will not be committed: a person has to look."""
         pipes = self._repository.removed

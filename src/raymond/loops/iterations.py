@@ -252,11 +252,10 @@ def _verdict(work: Work, *, is_same: bool) -> str:
     return IDLE if is_same else UNCHECKED
 
 
-def red(work: Work, failure: Failure) -> Entry:
+def red(work: Work, found: Inspection, failure: Failure) -> Entry:
     """An iteration that does not count; its changes stay in the tree."""
     work.end_stragglers()
     verdict = RED if failure.is_red else failure.verdict
-    found = work.tidied() if work.settings.commit != "never" else Inspection()
     return work.entry(verdict, found, error=work.excerpt(failure.text))
 
 

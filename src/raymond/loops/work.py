@@ -88,21 +88,13 @@ class Work:
         path = self.step.file(f"saved-{self.slot}")
         return Saved(path, self.step.repository, f"{SAVED}{self.step.id}/", self.step.key)
 
-    @property
-    def _inspector(self) -> Inspector:
-        path = self.step.file(f"found-{self.slot}")
-        aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
-        return Inspector(self.keeper, self.step.documents, path, self._written(), self.first, self.saved, aside)
-
-    def tidied(self) -> Inspection:
-        """What was found so far; nothing that the agent has begun with git and not ended is left."""
-        self.end_stragglers()
-        return self._inspector.tidied(self.baseline)
-
     def inspect(self, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
         """What the agent did besides its work; documents and git's settings are as they were afterwards."""
         self.end_stragglers()
-        found = self._inspector.look(self.baseline, self.key, is_checked)
+        path = self.step.file(f"found-{self.slot}")
+        aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
+        inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.first, self.saved, aside)
+        found = inspector.look(self.baseline, self.key, is_checked)
         if found.left != found.tree:  # documents of the loop were put back
             self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
         return found
