@@ -152,6 +152,8 @@ class PrivateGit:
         Of a file that is no good, those before the line that git does not understand.
         """
         code, said, wrong = self._run("config", "--file", path, "--list", "-z")
+        if code is None and not wrong:
+            return []  # there is no git that could be led by them
         if code != 0 and _BAD_FILE not in wrong:
             raise OSError(errno.EIO, f"git cannot read it: {wrong.decode('utf-8', 'replace').strip()}", path)
         pairs = (one.partition(b"\n") for one in said.split(b"\0") if one)
@@ -200,6 +202,8 @@ class PrivateGit:
                 given=given,
                 within=PATIENCE,
             )
+        except FileNotFoundError:
+            return None, b"", b""
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             return None, b"", str(error).encode("utf-8", "replace")
         return done.returncode, done.stdout, done.stderr
