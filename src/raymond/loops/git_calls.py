@@ -106,7 +106,7 @@ class GitCalls:
         try:
             return subprocess.Popen(
                 ["git", *_QUIET, *_NO_HOOKS, "-C", self.top, "cat-file", "--batch"],
-                env={**self._kept, "GIT_NO_REPLACE_OBJECTS": "1"},
+                env=self._kept,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
