@@ -38,6 +38,18 @@ def test_the_gate_of_an_agent_is_the_value_of_its_variable() -> None:
     assert play.put(Begin(time=play.now, agent="main")) == [StepStarted(agent="main", step=1, phase="seal")]
 
 
+def test_a_late_gate_can_have_several_checks_and_say_what_is_expected() -> None:
+    several = '[{"run": "make", "timeout": "5s"}, {"run": "./app --version", "expected": "output contains \\"2.0\\""}]'
+    play = at_work(check=several)
+    first, second = rules.rules_of(play.run, play.workspace, play.main).gate
+    assert (first.run, first.timeout, second.run, second.contains) == ("make", 5.0, "./app --version", "2.0")
+
+
+def test_a_late_gate_that_only_looks_like_a_list_is_a_command() -> None:
+    play = at_work(check="[ -f Makefile ]")
+    assert [one.run for one in rules.rules_of(play.run, play.workspace, play.main).gate] == ["[ -f Makefile ]"]
+
+
 def test_what_a_fork_gives_counts_for_more_than_what_the_run_has() -> None:
     play = Play(FILES, entry="START.sh", metadata={"check": "make"})
     play.say('<fork check="make test">WORK</fork><fork>WORK</fork><wait>DONE</wait>')
@@ -65,6 +77,8 @@ def test_an_empty_value_is_no_gate() -> None:
         ),
         ({"check": "echo 'x"}, "`echo 'x` is no command: a quote is not closed (a late value of WORK.md)"),
         ({"check": "true", "limit": "90"}, "`gate_timeout` must be"),
+        ({"check": '[{"run": "make", "expected": "fine"}]'}, "`expected` must be an exit code or say what the output"),
+        ({"check": '[{"run": "git reset --hard"}]'}, "the check `git reset --hard` discards changes"),
         ({"check": "git reset --hard"}, "the check `git reset --hard` discards changes: `git reset --hard`"),
     ],
 )

@@ -3,6 +3,7 @@
 Only what a fork or the start of the run has given counts: the input of a visit may come from an agent.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ KEYS = ("gate", "gate_timeout", "seal", "unseal", "on_review")
 """The keys that may have one."""
 _WHOLE = regex(r"\s*\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}\s*")
 _LISTS = ("seal", "unseal")
+_TABLE = '[{"'
 
 
 def variable(key: str, value: Any) -> str:
@@ -25,9 +27,21 @@ def given(late: Mapping[str, str], values: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, name in late.items():
         text = values.get(name, "").strip()
-        if text:
-            found[key] = [line.strip() for line in text.splitlines() if line.strip()] if key in _LISTS else text
+        if text and key in _LISTS:
+            found[key] = [line.strip() for line in text.splitlines() if line.strip()]
+        elif text:
+            found[key] = _tables(text) if key == "gate" else text
     return found
+
+
+def _tables(text: str) -> Any:
+    """A gate of several checks, or of one that says what is expected: JSON, as nobody begins a command."""
+    if not text.startswith(_TABLE):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def missing(late: Mapping[str, str], values: Mapping[str, str]) -> str:
