@@ -83,17 +83,17 @@ def _tasks(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").replace("`", " ").split())
 
 
-def _globs(text: str) -> tuple[str, ...]:
+def globs(text: str) -> tuple[str, ...]:
     """Split at commas, but not at those of `*.{js,ts}`."""
-    globs = [""]
+    parts = [""]
     depth = 0
     for one in text:
         depth += (one == "{") - (one == "}" and depth > 0)
         if one == "," and not depth:
-            globs.append("")
+            parts.append("")
         else:
-            globs[-1] += one
-    return tuple(bare for glob in globs if (bare := glob.strip().strip("`").strip()))
+            parts[-1] += one
+    return tuple(bare for glob in parts if (bare := glob.strip().strip("`").strip()))
 
 
 _LISTS = ("tasks", "seal", "unseal")
@@ -102,8 +102,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "retries": _retries,
     "on_fail": _on_fail,
     "tasks": _tasks,
-    "seal": _globs,
-    "unseal": _globs,
+    "seal": globs,
+    "unseal": globs,
 }
 _EXPECTED = {
     "timeout": "a duration such as 120s",
