@@ -1,0 +1,312 @@
+"""Changes of one task in an implementation spec: nothing else in the text changes."""
+
+from collections.abc import Iterable
+
+from raymond.loops.formats import foreign_text, masks, records, sections, task_spec
+from raymond.loops.formats.task_layout import Field, Layout, Place
+from raymond.patterns import regex
+
+_SHOWN = 20
+"""Lines of output that a section has at most."""
+_BOLD = "**"
+_LISTED = regex(r"[ \t\xa0]+\S|[-*+](?:[ \t\xa0]|\Z)|[\x01-\x03]")
+_ID = regex(r"([0-9.]+)([a-z]*)")
+_FIX = regex(r"(?:Fix:\s*)+")
+_NAMES = {"last attempt": "Last Attempt"}
+
+
+# What happened to a task
+
+
+def passed(text: str, id: str, date: str, command: str) -> str:
+    """The task is complete and verified; what an earlier attempt left is taken out."""
+    section, place = _section(text, id)
+    section = _with_value(section, "status", task_spec.SHOWN["complete"])
+    section = _with_value(section, "verified", f"true ({foreign_text.inline(date)}, {_command(command)})")
+    return _replaced(text, place, _without(section, "last attempt"))
+
+
+def failed(text: str, id: str, when: str, command: str, reason: str, output: str, attempts: int) -> str:
+    """The task is in progress, and its last attempt says why."""
+    section, place = _section(text, id)
+    section = _with_value(section, "status", task_spec.SHOWN["in progress"])
+    section = _with_value(section, "verified", "false")
+    lines = (
+        f"- date: {foreign_text.inline(when)}\n"
+        f"- result: FAILED ({foreign_text.inline(reason)})\n"
+        f"- command: {_command(command)}\n"
+        f"- attempts: {attempts}\n"
+        f"- output:\n{_output(output)}"
+    )
+    return _replaced(text, place, _with_attempt(section, lines))
+
+
+def completed(text: str, id: str) -> str:
+    """The task is complete, and there was no check that could say so."""
+    section, place = _section(text, id)
+    section = _with_value(section, "status", task_spec.SHOWN["complete"])
+    return _replaced(text, place, _with_value(section, "verified", "false (no check)"))
+
+
+def blocked(text: str, id: str, reason: str) -> str:
+    """The task is not worked on until a person says so."""
+    section, place = _section(text, id)
+    said = foreign_text.inline(reason)
+    status = task_spec.SHOWN["blocked"]
+    return _replaced(text, place, _with_value(section, "status", f"{status} ({said})" if said else status))
+
+
+def unblocked(text: str, id: str) -> str:
+    """The task can be worked on again."""
+    section, place = _section(text, id)
+    return _replaced(text, place, _with_value(section, "status", task_spec.SHOWN["in progress"]))
+
+
+# New tasks
+
+
+def with_fix(text: str, id: str, *, command: str, output: str, reason: str, mark: str) -> tuple[str, str]:
+    """`text` with a task after this one that repairs it, and its id; a text that has one with the mark stays."""
+    layout = Layout(text)
+    if (there := _marked(layout, mark)) is not None:
+        return text, there
+    place = _place(layout, id)
+    new = _next_id(layout, id)
+    ending = sections.newline(text)
+    begun = text[: place.end] + _closing(text, place.end)
+    before = "" if begun.endswith(("\n\n", "\n\r\n")) else ending
+    after = ending if place.end < len(text) else ""
+    section = _fix(layout, place, new, records.mark(mark), (command, output, reason), ending)
+    return f"{begun}{before}{section}{after}{text[place.end :]}", new
+
+
+def added(text: str, blocks: Iterable[str]) -> str:
+    """`text` with whole sections of tasks at its end. They come from agents, so a mark of ours in them is none."""
+    ending = sections.newline(text)
+    parts = [text + _closing(text, len(text))]
+    for block in blocks:
+        block = foreign_text.unmarked(sections.adapted(block.removeprefix(sections.BYTE_ORDER_MARK), "\n")).strip("\n")
+        is_apart = parts[-1] in ("", sections.BYTE_ORDER_MARK) or parts[-1].endswith(("\n\n", "\n\r\n"))
+        parts += ["" if is_apart else ending, sections.adapted(block + _closing(block, len(block)), ending)]
+    return "".join(parts) if len(parts) > 1 else text
+
+
+def marked_proposed(section: str) -> str:
+    """A section of a task that says that an agent proposed it."""
+    layout = Layout(section)
+    if not layout.places or next(iter(task_spec.read(section).tasks)).proposed:
+        return section
+    return _with_value(section, "proposed", "yes")
+
+
+# Sections
+
+
+def _place(layout: Layout, id: str) -> Place:
+    found = [place for place in layout.places if place.id == id]
+    if not found:
+        raise KeyError(id)
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} tasks have the id {id}")
+    return found[0]
+
+
+def _section(text: str, id: str) -> tuple[str, Place]:
+    """The section of a task, which can be read on its own, with a line of its own at its end."""
+    place = _place(Layout(text), id)
+    return text[place.start : place.end], place
+
+
+def _replaced(text: str, place: Place, section: str) -> str:
+    return text[: place.start] + section + text[place.end :]
+
+
+def _closing(text: str, end: int) -> str:
+    """What closes whatever the text leaves open there, so that a line of its own can follow."""
+    ending = sections.newline(text)
+    begun = "" if text[:end] in ("", sections.BYTE_ORDER_MARK) or text[:end].endswith("\n") else ending
+    mask = masks.mask(text) if end == len(text) else None
+    if mask is None or mask.open is None:
+        return begun
+    if mask.comment is not None:
+        return f"{begun}-->{ending}"
+    return f"{begun}{sections.open_fence(text[mask.open :])}{ending}"
+
+
+def _marked(layout: Layout, mark: str) -> str | None:
+    """The id of the task whose section has the mark."""
+    if records.mark(mark) not in layout.text:
+        return None
+    ids = (place.id for place in layout.places if records.holds(layout.text[place.start : place.end], mark))
+    return next(ids, None)
+
+
+def _next_id(layout: Layout, id: str) -> str:
+    """The id with the letter after the last one that is taken: after z come za, zb and so on to zz, then zza."""
+    base = _letters(id)[0]
+    last = max(letters for one, letters in (_letters(place.id) for place in layout.places) if one == base)
+    if not last or last.endswith("z"):
+        return f"{base}{last}a"
+    return f"{base}{last[:-1]}{chr(ord(last[-1]) + 1)}"
+
+
+def _letters(id: str) -> tuple[str, str]:
+    found = _ID.fullmatch(id)
+    return (found[1], found[2]) if found else (id, "")
+
+
+def _fix(layout: Layout, place: Place, id: str, mark: str, failure: tuple[str, str, str], ending: str) -> str:
+    command, output, reason = failure
+    title = foreign_text.inline(place.title)
+    bare = _FIX.sub("", title, count=1) if _FIX.match(title) else title
+    bare = bare.removesuffix("Verification").rstrip() if bare.endswith((" Verification",)) else bare
+    name = "Fix: Verification" if bare in ("", "Verification") else f"Fix: {bare} Verification"
+    head = f"{'#' * place.level} {id}{place.colon} {name}\n{mark}\n\n**Status:** {task_spec.SHOWN['planned']}\n"
+    context = (
+        "\n**Context:**\n"
+        f"- original task: {place.id}{place.colon} {title}\n"
+        f"- command: {_command(command)}\n"
+        f"- failure: {foreign_text.inline(reason)}\n"
+        f"- output:\n{_output(output)}"
+    )
+    checks = "".join(_verbatim(layout, place, "verification", ending))
+    stories = "".join(_verbatim(layout, place, "implements", ending)[:1])
+    gap = ending if stories else ""
+    return f"{sections.adapted(head, ending)}{checks}{sections.adapted(context, ending)}{gap}{stories}"
+
+
+def _verbatim(layout: Layout, place: Place, name: str, ending: str) -> list[str]:
+    """The fields of this name with all their lines."""
+    found = []
+    fields = list(layout.fields(place))
+    for field, following in zip(fields, [*fields[1:], None], strict=False):
+        if field.name == name:
+            limit = layout.limit(field, following, place)
+            stop = layout.mask.outside(layout.stop(field, limit) if name == "verification" else field.next)
+            raw = layout.text[field.start : stop]
+            found.append(raw if raw.endswith("\n") else raw + ending)
+    return found
+
+
+# Fields
+
+
+def _with_value(section: str, name: str, value: str) -> str:
+    """A section in which this field has this value: in place, or as a new line."""
+    layout = Layout(section)
+    place = layout.places[0]
+    fields = {field.name: field for field in reversed(list(layout.fields(place)))}
+    field = fields.get(name)
+    if field is None:
+        return _with_line(layout, place, fields, name, value)
+    space = "" if field.stop > field.value else " "
+    return f"{section[: field.value]}{space}{value}{section[field.stop :]}"
+
+
+def _with_line(layout: Layout, place: Place, fields: dict[str, Field], name: str, value: str) -> str:
+    section = layout.text
+    ending = sections.newline(section)
+    status = fields.get("status")
+    if status and name != "status":
+        blanks = section[status.stop : status.next].rstrip("\r\n")
+        blanks = blanks if len(blanks) > 1 and not blanks.strip(" ") else ""
+        at = layout.mask.outside(status.next)
+        begun = "" if section[:at].endswith("\n") else ending
+        return f"{section[:at]}{begun}{_named(name, status.style)} {value}{blanks}{ending}{section[at:]}"
+    known = [field for key, field in fields.items() if key in _FIELDS_OF_HEAD]
+    if known:
+        first = min(known, key=lambda field: field.start)
+        line = f"{_named(name, first.style)} {value}{ending}"
+        return section[: first.start] + line + section[first.start :]
+    return _headed(section, place.body, f"{_named(name, ('', _BOLD, True))} {value}{ending}", ending)
+
+
+_FIELDS_OF_HEAD = ("verified", "verification")
+"""A field that is missing goes before these."""
+
+
+def _headed(section: str, at: int, line: str, ending: str) -> str:
+    """A section with a line after its heading, and an empty one around it."""
+    begun = "" if section[:at].endswith("\n") else ending
+    rest = section[at:]
+    first = rest.partition("\n")
+    if first[1] and not first[0].strip():
+        at += len(first[0]) + 1
+        begun = ""
+    else:
+        begun += ending
+    rest = section[at:]
+    is_apart = not rest or not rest.partition("\n")[0].strip()
+    return section[:at] + begun + line + ("" if is_apart else ending) + rest
+
+
+def _named(name: str, style: tuple[str, str, bool]) -> str:
+    before, bold, is_inside = style
+    shown = _NAMES.get(name, name.capitalize())
+    return f"{before}{bold}{shown}:{bold}" if is_inside else f"{before}{bold}{shown}{bold}:"
+
+
+def _blocks(layout: Layout, name: str) -> list[tuple[Field, int]]:
+    """The fields of this name with where their lines end."""
+    place = layout.places[0]
+    fields = list(layout.fields(place))
+    following = [*fields[1:], None]
+    return [
+        (field, layout.mask.outside(layout.stop(field, layout.limit(field, after, place))))
+        for field, after in zip(fields, following, strict=False)
+        if field.name == name
+    ]
+
+
+def _without(section: str, name: str) -> str:
+    """A section without this field and its lines, and without one of two empty lines around them."""
+    layout = Layout(section)
+    for field, stop in reversed(_blocks(layout, name)):
+        before, after = section[: field.start], section[stop:]
+        is_apart = not after or not after.partition("\n")[0].strip()
+        if is_apart and (gap := next((one for one in ("\n\r\n", "\n\n") if before.endswith(one)), "")):
+            before = before[: 1 - len(gap)]
+        section = before + after
+    return section
+
+
+def _with_attempt(section: str, lines: str) -> str:
+    """A section whose last attempt has these lines."""
+    layout = Layout(section)
+    ending = sections.newline(section)
+    lines = sections.adapted(lines, ending)
+    there = _blocks(layout, "last attempt")
+    if there:
+        field, stop = there[0]
+        name = section[field.start : field.colon]
+        return f"{section[: field.start]}{name}{ending}{lines}{section[stop:]}"
+    at, style = _place_of_attempt(layout)
+    begun = "" if section[:at].endswith("\n") else ending
+    previous = layout.mask.text[:at].rstrip("\r\n").rpartition("\n")[2]
+    gap = ending if _LISTED.match(previous) else ""
+    return f"{section[:at]}{begun}{gap}{_named('last attempt', ('', *style))}{ending}{lines}{section[at:]}"
+
+
+def _place_of_attempt(layout: Layout) -> tuple[int, tuple[str, bool]]:
+    """After the verification, or after what says whether it passed."""
+    for field, stop in _blocks(layout, "verification")[:1]:
+        return stop, field.style[1:]
+    fields = {field.name: field for field in reversed(list(layout.fields(layout.places[0])))}
+    field = fields.get("verified") or fields["status"]
+    return layout.mask.outside(field.next), field.style[1:]
+
+
+# Text of others
+
+
+def _command(command: str) -> str:
+    """A command in a line of ours; one that could end something early is inline code."""
+    line = foreign_text.inline(command)
+    return foreign_text.code(line) if "`" in line or ")" in line else line
+
+
+def _output(output: str) -> str:
+    """The last lines of an output as code that belongs to a line of a list."""
+    last = "\n".join(output.rstrip().splitlines()[-_SHOWN:])
+    lines = foreign_text.fenced(last).removesuffix("\n").split("\n")
+    return "".join(f"  {line}\n" if line else "\n" for line in lines)
