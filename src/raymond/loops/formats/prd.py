@@ -1,0 +1,301 @@
+"""A PRD: the stories under `## User Stories`."""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from raymond.loops.formats import comments, sections, story_verification
+from raymond.loops.formats.item import Doubt
+from raymond.loops.formats.sections import Heading, Line
+from raymond.loops.formats.story import Story, StoryCheck
+from raymond.patterns import regex
+
+TITLE = "User Stories"
+ID = r"[A-Z][A-Z0-9]*-[0-9]+"
+_HEAD = regex(rf"({ID})[ \t]*(?:[:.–—-]+[ \t]*(.*)|$)")
+_ALMOST = regex(rf"\[?{ID}\b")
+_LEVELS = range(2, 6)
+_FIELDS = {
+    "acceptance criteria": "criteria",
+    "verification": "verification",
+    "implemented by": "tasks",
+    "priority": "priority",
+    "depends on": "depends",
+}
+_NAMES = "|".join(name.replace(" ", "[ \t]+") for name in _FIELDS)
+_BOLD = r"(?:\*\*|__)"
+_FIELD = regex(
+    rf"(?:[-*+][ \t]+)?{_BOLD}[ \t]*({_NAMES})[ \t]*(?::[ \t]*{_BOLD}|{_BOLD}[ \t]*:)(.*)|({_NAMES})[ \t]*:(.*)",
+    re.IGNORECASE,
+)
+_FIRST = frozenset("*_-+avidpAVIDP")
+"""What a line with a field can begin with."""
+_ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]?\](?:[ \t]+|$))?(.*)")
+_TASK = regex(r"(?<![\w.])[0-9]{1,6}(?:\.[0-9]{1,6}){0,2}[a-z]?(?![\w])")
+_RANGE = regex(r"[0-9][a-z]?`?[ \t]*(?:[-–—]|to|\.\.)[ \t]*`?[0-9]")
+_TARGET = regex(r"\]\([^)\n]*\)")
+_STORY = regex(rf"\b{ID}\b")
+_NUMBER = regex(r"[Pp]?([0-9]{1,4})")
+_ROLE, _WANT, _BENEFIT = regex(r"\bas an?\b", re.I), regex(r"\bI want\b", re.I), regex(r"\bso that\b", re.I)
+_INTRO = 4000
+"""Characters in which a story says who wants what."""
+
+
+class Prd(Struct, frozen=True):
+    """The stories of a text in their order, and what is odd about them."""
+
+    stories: tuple[Story, ...]
+    doubts: tuple[Doubt, ...]
+
+
+class _Field:
+    """A field of a story: what follows its name, and the lines under it."""
+
+    def __init__(self, value: str, number: int) -> None:
+        self.value = value.strip()
+        self.number = number
+        self.lines: list[tuple[int, Line]] = []
+
+    def texts(self) -> Iterator[str]:
+        """Its value, and the lines under it up to the end of the list or paragraph."""
+        if self.value:
+            yield self.value
+        is_gap = False
+        for _, line in self.lines:
+            if line.kind:
+                return
+            if line.text.strip():
+                if is_gap and not _ITEM.match(line.text):
+                    return
+                yield line.text
+            is_gap = not line.text.strip() and bool(self.value)
+
+
+def read(text: str) -> Prd:
+    """The stories of a PRD. Never raises: a text without any has none."""
+    plain, unclosed = comments.masked(text)
+    headings, _ = sections.outline(plain)
+    heads = {at: head for at, one in enumerate(headings) if (head := _head(one))}
+    counted, doubts = _counted(headings, heads)
+    starts = _Lines(text)
+    if unclosed >= 0:
+        doubts.append((unclosed, "this comment is not closed, so what follows is part of it"))
+    found = [Doubt(message, starts.number(offset)) for offset, message in doubts]
+    stories: dict[str, Story] = {}
+    for at, (id, title) in counted.items():
+        heading, line = headings[at], starts.number(headings[at].start)
+        if id in stories:
+            found.append(Doubt(f"there are two stories {id}, and only the first one counts", line))
+            continue
+        later = range(at + 1, len(headings))
+        end = next((headings[one].start for one in later if one in heads or headings[one].level <= heading.level), None)
+        reader = _Reader(plain, heading, line, len(text) if end is None else end)
+        stories[id] = reader.story(id, title, text)
+        found += reader.doubts
+    return Prd(tuple(stories.values()), tuple(sorted(found, key=lambda doubt: doubt.line)))
+
+
+class _Lines:
+    """Numbers of lines for offsets that are asked for in about their order."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = self._number = 0
+
+    def number(self, offset: int) -> int:
+        if offset < self._at:
+            self._at = self._number = 0
+        self._number += self._text.count("\n", self._at, offset)
+        self._at = offset
+        return self._number + 1
+
+
+def _head(heading: Heading) -> tuple[str, str] | None:
+    """Id and title in the heading of a story."""
+    if heading.level not in _LEVELS:
+        return None
+    found = _HEAD.fullmatch(_bare(heading.title))
+    return (found[1], (found[2] or "").strip(" \t*_")) if found else None
+
+
+def _bare(title: str) -> str:
+    return comments.without(title).strip(" \t*_")
+
+
+def _counted(
+    headings: list[Heading], heads: dict[int, tuple[str, str]]
+) -> tuple[dict[int, tuple[str, str]], list[tuple[int, str]]]:
+    """The headings of stories that count, and doubts about others: those under the title, or all if it has none."""
+    under = _under(headings)
+    inside = {at: head for at, head in heads.items() if at in under}
+    doubts = []
+    for at, one in enumerate(headings):
+        if inside and at in heads and at not in under:
+            doubts.append((one.start, f"{heads[at][0]} is not under `{TITLE}`, so it does not count"))
+        elif at in under and at not in heads and one.level in _LEVELS and _ALMOST.match(_bare(one.title)):
+            doubts.append((one.start, f"`{one.title[:60]}` is not read as a story: write `### US-1: Title`"))
+    return inside or heads, doubts
+
+
+def _under(headings: list[Heading]) -> set[int]:
+    """The headings in sections with the title."""
+    wanted = sections.plain(TITLE)
+    level = 0
+    found = set()
+    for at, heading in enumerate(headings):
+        if level and heading.level <= level:
+            level = 0
+        if level:
+            found.add(at)
+        elif sections.plain(heading.title) == wanted:
+            level = heading.level
+    return found
+
+
+class _Reader:
+    """Reads the lines of one story."""
+
+    def __init__(self, text: str, heading: Heading, line: int, end: int) -> None:
+        self.heading, self.number, self.end = heading, line, end
+        self.text = text[heading.stop : end]
+        self.fields: dict[str, _Field] = {}
+        self.intro: list[str] = []
+        self.doubts: list[Doubt] = []
+        self.problem = ""
+
+    def story(self, id: str, title: str, text: str) -> Story:
+        self._split()
+        criteria = tuple(self._criteria())
+        verification = self._verification(criteria)
+        tasks, depends, priority = self._tasks(), self._depends(id), self._priority()
+        if not title:
+            self._doubt(f"{id} has no title")
+        if not (criteria or tasks or "verification" in self.fields):
+            self._doubt(f"{id} names no criteria, no verification and no tasks")
+        if self.problem:
+            self.doubts.append(Doubt(f"{id} cannot be verified: {self.problem}", self.fields["verification"].number))
+        role, want, benefit = _wish(self.intro)
+        return Story(
+            id,
+            title or id,
+            self.number,
+            self.heading.start,
+            self.end,
+            text[self.heading.stop : self.end].strip("\r\n"),
+            role,
+            want,
+            benefit,
+            criteria,
+            verification,
+            self.problem,
+            tasks,
+            priority,
+            depends,
+        )
+
+    def _split(self) -> None:
+        """Find the fields, and the lines that belong to each."""
+        field: _Field | None = None
+        is_intro = True
+        for number, line in enumerate(sections.lines(self.text), self.number + 1):
+            name, value = self._named(line)
+            if name:
+                field, is_intro = _Field(value, number), False
+                self._keep(name, field)
+            elif line.kind == "heading":
+                field, is_intro = None, False
+            elif field:
+                field.lines.append((number, line))
+            elif is_intro and not line.kind:
+                self.intro.append(line.text)
+
+    def _named(self, line: Line) -> tuple[str, str]:
+        """The field that begins in a line, and what follows its name there."""
+        if line.kind == "heading":
+            title = line.text.strip().strip("#").strip()
+            name, _, value = title.partition(":")
+            return _FIELDS.get(sections.plain(name), ""), value.strip(" \t*_")
+        if line.kind or line.text[:1] not in _FIRST:
+            return "", ""
+        found = _FIELD.match(line.text)
+        if not found:
+            return "", ""
+        return _FIELDS[" ".join((found[1] or found[3]).lower().split())], found[2] or found[4] or ""
+
+    def _keep(self, name: str, field: _Field) -> None:
+        if name not in self.fields:
+            self.fields[name] = field
+        elif name == "verification":
+            self.problem = "it has two verifications"
+        else:
+            self.doubts.append(Doubt("this is given twice, and only the first one counts", field.number))
+
+    def _doubt(self, message: str) -> None:
+        self.doubts.append(Doubt(message, self.number))
+
+    def _criteria(self) -> Iterator[str]:
+        field = self.fields.get("criteria")
+        current = ""
+        for text in field.texts() if field else ():
+            item = _ITEM.match(text)
+            if item or not current:
+                if current:
+                    yield current
+                current = (item[1] if item else text).strip()
+            else:
+                current += f" {text.strip()}"
+        if current:
+            yield current
+
+    def _verification(self, criteria: tuple[str, ...]) -> StoryCheck | None:
+        field = self.fields.get("verification")
+        if field is None:
+            return None
+        found = story_verification.read(field.value, field.number, field.lines, criteria)
+        self.problem = self.problem or found.problem
+        self.doubts += [Doubt(message, number) for number, message in found.doubts]
+        return None if self.problem else found.check
+
+    def _tasks(self) -> tuple[str, ...]:
+        field = self.fields.get("tasks")
+        if field is None:
+            return ()
+        told = _TARGET.sub("]", "\n".join(field.texts()))
+        found = tuple(dict.fromkeys(_TASK.findall(told)))
+        if _RANGE.search(told):
+            self.doubts.append(Doubt("a range of tasks is not read: name each task, or their group", field.number))
+        elif not found and sections.plain(told) not in ("", "none", "tbd", "-"):
+            self.doubts.append(Doubt("this names no task: write ids such as `1.4.1`", field.number))
+        return found
+
+    def _depends(self, id: str) -> tuple[str, ...]:
+        field = self.fields.get("depends")
+        found = _STORY.findall("\n".join(field.texts())) if field else []
+        if field and id in found:
+            self.doubts.append(Doubt(f"{id} depends on itself", field.number))
+        return tuple(dict.fromkeys(one for one in found if one != id))
+
+    def _priority(self) -> int:
+        field = self.fields.get("priority")
+        found = _NUMBER.fullmatch(field.value.strip("`* ")) if field else None
+        if field and not found:
+            self.doubts.append(Doubt(f"`{field.value[:60]}` is not a priority such as 1", field.number))
+        return int(found[1]) if found else 1
+
+
+def _wish(lines: list[str]) -> tuple[str, str, str]:
+    """Who wants what, and what for."""
+    told = " ".join(" ".join(lines)[:_INTRO].replace("*", " ").replace("_", " ").replace(">", " ").split())
+    role = _ROLE.search(told)
+    want = _WANT.search(told, role.end() if role else 0)
+    benefit = _BENEFIT.search(told, want.end() if want else 0)
+    if not want:
+        return "", "", ""
+    who = told[role.end() : want.start()] if role else ""
+    what = told[want.end() : benefit.start() if benefit else None]
+    return _clean(who), _clean(what), _clean(told[benefit.end() :] if benefit else "")
+
+
+def _clean(text: str) -> str:
+    return text.strip(" ,;:.-")
