@@ -40,6 +40,8 @@ GROUPS = {
     "Loop": {
         "ralph": "send a prompt file to a fresh agent again and again, until it is done",
         "continuous-session": "work through the next steps of a project, each in a fresh session",
+        "task-loop": "work through the tasks of implementation specs, each in a fresh session",
+        "story-loop": "work through the stories of a PRD that do not pass",
     },
     "Write": {
         "gate": "run the check of a state now, before a night depends on it",

@@ -16,14 +16,14 @@ from raymond.faces.foreign_text import said
 from raymond.loops import abandonment, ending, loop_status, neighbours, opening, resuming, starting
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Place
-from raymond.loops.settings import RALPH, SESSION
+from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS, UNITS
 from raymond.loops.starting import Found
 
 _HEEDED = frozenset(
     ["yes", "docs", "cd", *(one for one in LimitFlags.__struct_fields__), *(one for one in ShowFlags.__struct_fields__)]
 )
 """Flags that count for a loop that is resumed as well."""
-_NAMES = {SESSION: "continuous session", RALPH: "ralph loop"}
+_NAMES = {SESSION: "continuous session", RALPH: "ralph loop", TASKS: "task loop", STORIES: "story loop"}
 
 
 def tell(text: str) -> None:
@@ -38,17 +38,17 @@ def name_of(loop: str) -> str:
 
 def find(loop: str, docs: str) -> tuple[Place, Found | None]:
     """Where this is, and the loop that is or was here."""
-    place = starting.place_here(docs, needs_git=loop == SESSION)
+    place = starting.place_here(docs, needs_git=loop != RALPH, has_plans=loop in (TASKS, STORIES))
     return place, starting.look(runs.here(), place.documents, loop)
 
 
-def move_to_worktree(place: Place, id: str, docs: str) -> Place:
+def move_to_worktree(place: Place, id: str, docs: str, *, has_plans: bool = False) -> Place:
     """Make a worktree for a loop and go there; where this is then."""
     for line in neighbours.unmerged(place):
         tell(line)
     where = opening.move_to_worktree(place.repository, id)
     tell(f"working in {where}; type raymond commands for this loop there")
-    return starting.place_here(docs)
+    return starting.place_here(docs, has_plans=has_plans)
 
 
 def status(loop: str, docs: str, *, as_json: bool) -> int:
@@ -86,8 +86,7 @@ def stop(loop: str, docs: str) -> int:
         return 0
     starting.stop(found.loop)
     number = found.loop.ledger.open.get("iteration")
-    unit = "Session" if loop == SESSION else "Iteration"
-    first = f"{unit} {number} ends first" if number else "It is between two items"
+    first = f"{UNITS[loop].capitalize()} {number} ends first" if number else "It is between two items"
     print(f"Stopping {id}. {first}; raymond {loop} status shows it.")
     return 0
 
@@ -149,8 +148,7 @@ def take_up(
         starting.archive(place.documents, loop)
         return None
     status = found.status if found.status in resuming.QUESTIONS else "running"
-    unit = "session" if loop == SESSION else "iteration"
-    question = resuming.QUESTIONS[status].format(unit=unit, session=found.session, most=found.most or "any")
+    question = resuming.QUESTIONS[status].format(unit=UNITS[loop], session=found.session, most=found.most or "any")
     if not loop_questions.agrees(question, yes=yes):
         if answers:
             tell("nothing was resumed; everything stays as it is")

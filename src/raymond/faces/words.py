@@ -166,7 +166,14 @@ def who(agent: Agent) -> str:
 
 def many(count: int, what: str) -> str:
     """`count` things, in words."""
-    return f"{count:,} {what}{'' if count == 1 else 'es' if what.endswith('s') else 's'}"
+    return f"{count:,} {what if count == 1 else plural(what)}"
+
+
+def plural(what: str) -> str:
+    """Several things."""
+    if what.endswith("y") and what[-2:-1] not in "aeiou":
+        return f"{what[:-1]}ies"
+    return f"{what}es" if what.endswith("s") else f"{what}s"
 
 
 def leftovers(count: int) -> str:

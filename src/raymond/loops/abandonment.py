@@ -4,7 +4,7 @@ from raymond.control import leftovers, steer
 from raymond.control.handle import RunHandle
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.selection import PROPOSED
-from raymond.loops.settings import RALPH, SESSION
+from raymond.loops.settings import RALPH
 from raymond.loops.step import Step
 from raymond.loops.work import Work
 
@@ -39,7 +39,7 @@ def put_away(loop: LoopRun) -> str:
     """
     leftovers.end(loop.project.run(loop.id), loop.run)  # an agent that outlived its driver still writes
     opened, worker = loop.ledger.open, loop.worker
-    if loop.loop != SESSION or not opened.get("baseline") or worker is None or is_committing(loop):
+    if loop.loop == RALPH or not opened.get("baseline") or worker is None or is_committing(loop):
         return ""
     if loop.repository.branch() != loop.settings.branch:
         return ""

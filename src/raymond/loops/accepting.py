@@ -9,13 +9,10 @@ from msgspec import Struct
 
 from raymond.control import gate
 from raymond.errors import Error, UsageError
-from raymond.language.check import Check
 from raymond.language.policy import Policy
-from raymond.loops import application, commit_message, documents, failing
+from raymond.loops import application, checks, commit_message, documents, settling
 from raymond.loops import waiting as waiting_items
 from raymond.loops.application import Application
-from raymond.loops.documents import LOGS
-from raymond.loops.formats import queue
 from raymond.loops.git_calls import GitError
 from raymond.loops.hooks import hooks_in
 from raymond.loops.ledger import Entry
@@ -90,7 +87,7 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome
             return Outcome(red=found.reason)
         applied.check_unchanged("its check")
         made = _committed(loop, entry, applied, date, tell)
-    _conclude(loop, entry.key, made)
+    _conclude(loop, entry, made)
     with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
         if _has_its_hooks(loop):
             repository.hook(repository.hooks_folder(), "post-commit")
@@ -103,7 +100,7 @@ def _recovered(loop: LoopRun, entry: Entry) -> str:
     if note is None:
         return ""
     if note.commit and loop.repository.descends(loop.repository.head(), note.commit):
-        _conclude(loop, note.key, note.commit)
+        _conclude(loop, _entry(loop, note.key) or entry, note.commit)
         return note.commit if note.key == entry.key else ""
     application.clear(loop, note)
     return ""
@@ -112,10 +109,9 @@ def _recovered(loop: LoopRun, entry: Entry) -> str:
 def _committed(loop: LoopRun, entry: Entry, applied: Application, date: str, tell: Callable[[Told], None]) -> str:
     """Commit what was shown, and that the item has left the queue; nothing else that is on the disk."""
     repository = loop.repository
-    log = os.path.normpath(os.path.join(loop.documents.inside, LOGS, loop.documents.newest()))
-    text = (repository.file(applied.tree, log) or b"").decode("utf-8", "surrogateescape")
-    edited = _without(text, entry.key, None)
-    tree = applied.tree if edited == text else repository.with_file(applied.tree, log, edited)
+    tree = applied.tree
+    for place, edited in settling.settled(loop, entry, lambda place: _stored(loop, applied.tree, place)).items():
+        tree = repository.with_file(tree, _named(loop, place), edited)
     trailers = [f"Raymond-Run: {loop.id}", f"Raymond-Item: {loop.id}/{entry.agent}-accepted"]
     facts = [
         f"Set aside as {entry.verdict}, accepted by a person",
@@ -152,11 +148,24 @@ def _hooked(loop: LoopRun, tree: str, message: str, tell: Callable[[Told], None]
     return documents.read(path)
 
 
-def _conclude(loop: LoopRun, key: str, made: str) -> None:
+def _entry(loop: LoopRun, key: str) -> Entry | None:
+    return next((one for one in reversed(loop.ledger.entries) if one.key == key), None)
+
+
+def _named(loop: LoopRun, place: str) -> str:
+    """A document as git names it."""
+    return os.path.normpath(os.path.join(loop.documents.inside, place))
+
+
+def _stored(loop: LoopRun, tree: str, place: str) -> str:
+    return (loop.repository.file(tree, _named(loop, place)) or b"").decode("utf-8", "surrogateescape")
+
+
+def _conclude(loop: LoopRun, entry: Entry, made: str) -> None:
     """Write down everywhere that an item is committed."""
-    _forget(loop, key, None)
+    _forget(loop, entry, None)
     loop.repository.refresh()
-    _decide(loop, key, f"accepted, commit {made[:12]}")
+    _decide(loop, entry.key, f"accepted, commit {made[:12]}")
     application.done(loop)
 
 
@@ -170,7 +179,9 @@ def _work_of(loop: LoopRun, entry: Entry) -> str:
 def _checked(entry: Entry, loop: LoopRun, tell: Callable[[Told], None]) -> Found | None:
     if not entry.check:
         return None
-    policy = Policy(gate=(Check(run=entry.check),), gate_timeout=entry.timeout or loop.settings.gate_timeout)
+    policy = Policy(
+        gate=checks.read(entry.checks or entry.check), gate_timeout=entry.timeout or loop.settings.gate_timeout
+    )
     with contextlib.chdir(loop.documents.cwd):
         return gate.try_policy(policy, tell, with_twin=False)
 
@@ -180,29 +191,13 @@ def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     if made := _recovered(loop, entry):
         what = f"{entry.title} was accepted before: it is committed as {made[:12]}"
         raise UsageError(what, hint=f"git revert {made[:12]} takes it back")
-    _forget(loop, entry.key, reason)
+    _forget(loop, entry, reason)
     _decide(loop, entry.key, "rejected")
     return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"
 
 
-def _forget(loop: LoopRun, key: str, again: str | None) -> None:
+def _forget(loop: LoopRun, entry: Entry, again: str | None) -> None:
     """Let the item wait for nobody any more: it is done, or with a reason to be done `again`."""
-    path = loop.documents.path(LOGS, loop.documents.newest())
-    text = documents.read(path)
-    if (edited := _without(text, key, again)) != text:
-        documents.write(path, edited)
-
-
-def _without(text: str, key: str, again: str | None) -> str:
-    """A session log in which the item waits for nobody."""
-    for item in queue.read(text).items:
-        if queue.key(item) == key and item.verification.kind == "blocked":
-            block = "" if again is None else _unblocked(item.raw, again)
-            return text[: item.start] + block + text[item.end :]
-    return text
-
-
-def _unblocked(raw: str, reason: str) -> str:
-    told = f"   It was rejected: {' '.join(reason.split())}\n" if reason.strip() else ""
-    block = queue.unmarked(raw, f"[BLOCKED: {failing.WAITS}")
-    return f"{block}{told}" if block.endswith("\n") else f"{block}\n{told}"
+    found = settling.settled(loop, entry, lambda place: documents.read(loop.documents.path(place)), again)
+    for place, text in found.items():
+        documents.write(loop.documents.path(place), text)

@@ -8,8 +8,8 @@ from raymond.faces.plain_text import plain
 from raymond.faces.rows import Piece, Row
 from raymond.loops.ledger import Ledger
 from raymond.loops.loop_run import LoopRun, ledger_of
-from raymond.loops.settings import RALPH
-from raymond.loops.turnover import GO_ON
+from raymond.loops.settings import RALPH, UNITS
+from raymond.loops.turnover import GO_ON, PAUSE
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
@@ -44,7 +44,7 @@ class LoopBoard:
 
     def enter(self, asked: Question) -> str:
         """Enter goes on with a loop that has paused, as its question says."""
-        return GO_ON if asked.state.endswith(".py") else ""
+        return GO_ON if asked.state == PAUSE else ""
 
     def _read(self, run: Run) -> None:
         """Take note of what was handed on; people edit the queue, so it is looked at now and then."""
@@ -60,7 +60,7 @@ class LoopBoard:
 
     def _progress(self, run: Run, look: Look) -> Row:
         ledger, most = self._ledger, self._most
-        unit = "iteration" if run.start.loop == RALPH else "session"
+        unit = UNITS.get(run.start.loop, "item")
         done, failed = len(ledger.done), len(ledger.failed) - len(ledger.red)
         dot = (f" {look.dot} ", "dim")
         row: Row = [(f"{unit} {ledger.sessions} of {most or 'any number'}", "bold"), dot]

@@ -8,12 +8,20 @@ from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.errors import Error
+from raymond.patterns import regex
 from raymond.system import files
 
-STATES = {"continuous-session": ".continuous-session-state.json", "ralph": ".ralph-loop-state.json"}
+STATES = {
+    "continuous-session": ".continuous-session-state.json",
+    "task-loop": ".task-loop-state.json",
+    "story-loop": ".story-loop-state.json",
+    "ralph": ".ralph-loop-state.json",
+}
 """The state file of each loop."""
 LOGS, SUMMARIES = "session_logs", "summaries"
 PROGRESS, FAILURES, LEARNINGS = "progress.md", "failures.md", "critical-learnings.md"
+PRD, PRD_STATUS, SPECS = "prd.md", "prd-status.json", "implementation"
+_SPEC = regex(r"implementation/[0-9]+-[^/]+/[0-9]+\.[0-9]+-[^/]+\.md")
 WRITTEN = "written"
 """The file in the folder of a loop with the summaries that it wrote: path -> digest."""
 _ASIDE = ".raymond-new"
@@ -33,6 +41,8 @@ class Documents(Struct, frozen=True):
     """Relative to it."""
     top: str
     """The top level of the repository; `cwd` where there is none."""
+    has_plans: bool = False
+    """Whether specs and the PRD say what the loop does."""
 
     @property
     def folder(self) -> str:
@@ -74,7 +84,14 @@ class Documents(Struct, frozen=True):
     def owns(self, path: str) -> bool:
         """Whether a path of the repository is one that Raymond writes."""
         below = os.path.relpath(path, self.inside)
+        if self.is_plan(path):
+            return True
         return below.partition("/")[0] in (LOGS, SUMMARIES, PROGRESS, FAILURES, LEARNINGS, *STATES.values())
+
+    def is_plan(self, path: str) -> bool:
+        """Whether it is one that says what is to be done, besides session logs."""
+        below = os.path.relpath(path, self.inside)
+        return self.has_plans and (below in (PRD, PRD_STATUS) or is_spec(below))
 
     def is_summary(self, path: str) -> bool:
         """Whether it is a summary."""
@@ -83,6 +100,11 @@ class Documents(Struct, frozen=True):
     def excluded(self) -> list[str]:
         """Patterns of what git is not to see."""
         return [*(f"/{os.path.join(self.inside, name)}*" for name in STATES.values()), f"*{_ASIDE}", "/.raymond/"]
+
+
+def is_spec(path: str) -> bool:
+    """Whether a path, relative to the folder of documents, is that of an implementation spec."""
+    return bool(_SPEC.fullmatch(path))
 
 
 class TooLarge(Error):

@@ -15,7 +15,7 @@ from raymond.loops.formats.state_file import Status
 from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import Ledger
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.settings import RALPH, SESSION
+from raymond.loops.settings import RALPH
 from raymond.loops.step import told
 from raymond.machine.run import Run
 from raymond.store.project import Project
@@ -136,7 +136,7 @@ def _put_away(loop: LoopRun) -> str:
     """
     ledger, settings = loop.ledger, loop.settings
     is_ours = (
-        loop.run.is_over and loop.loop == SESSION and settings.commits and not settings.is_dirty and not ledger.asked
+        loop.run.is_over and loop.loop != RALPH and settings.commits and not settings.is_dirty and not ledger.asked
     )
     has_left = any(one.action in ("retry", "create-fix-task") for one in ledger.entries)
     repository = loop.repository

@@ -8,9 +8,13 @@ from raymond.loops import documents, doubts, markers
 from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import FAILED, GAVE_UP, REVIEW, TAMPERED, TIMED_OUT, Entry
+from raymond.loops.settings import SESSION
+from raymond.loops.sources import source_of
 from raymond.loops.work import Work
 
 NOTHING = "nothing was changed, and the item has no check that could show it was done before"
+REFUSED = "a person says that it is not done: "
+"""What FAILED.py is given then."""
 _HOOKS = "the hooks of the project reject this work, or change it every time"
 WAITS = "waits for a person"
 """Why an item is blocked that was set aside; then the command that shows it, and the reason."""
@@ -23,7 +27,7 @@ _DONE = {
     "skip": "Skipped it; {kept}",
     "block": "Marked it as blocked; {kept}",
     "retry": "Put it at the end of the queue; its changes stay in the tree",
-    "create-fix-task": "Created the item {fix}; its changes stay in the tree",
+    "create-fix-task": "Created {fix}; its changes stay in the tree",
     "pause": "Paused for a person; its changes stay in the tree",
     "aside": "Set it aside for a person; {kept}",
 }
@@ -36,6 +40,8 @@ def action_of(work: Work, verdict: str) -> str:
         return "aside"
     if work.failures + 1 >= work.settings.max_failures:
         return "block" if work.settings.on_repeat == "block" else "pause"
+    if work.settings.loop != SESSION:
+        return work.on_fail  # a fix task can be repaired by another one
     # An item that repairs another is tried again instead of being repaired itself.
     return "retry" if work.on_fail == "create-fix-task" and work.title.startswith(_FIX) else work.on_fail
 
@@ -50,9 +56,11 @@ def end(
         work.go_back(found)
     else:
         saved = kept = ""
-    fix = _fix_title(work.title)
+    work.attempts_made = attempt
+    made = source_of(work.step.documents, work.settings).failed(work, verdict=verdict, action=action, error=error)
+    fix = made or f'item "{_fix_title(work.title)}"'
     left = f"its changes are kept in {saved}" if saved else "it had changed nothing"
-    done = _DONE[action].format(kept=left, fix=f'"{fix}"')
+    done = _DONE[action].format(kept=left, fix=fix)
     work.write_failure(error, done, _STATES.get(action, "Continuing to next item"))
     reason = " ".join(error.split()) or verdict
     work.write_progress(f"**{work.title}**\n\nNot done. {done}.", f"{verdict.upper()}: {foreign_text.cut(reason, 300)}")
@@ -68,6 +76,8 @@ def end(
 def _queue(work: Work, found: Inspection, action: str, reason: str) -> list[str]:
     """The queue that is left when the item did not count."""
     before, proposed, why = work.queue_before(), work.new(found.proposed), foreign_text.cut(reason, 120)
+    if work.settings.loop != SESSION:
+        return [*(one.raw for one in before), *proposed]
     own = [one for one in before if queue.key(one) == work.key]
     others = [one.raw for one in before if queue.key(one) != work.key]
     block = own[0].raw if own else work.raw
@@ -132,11 +142,22 @@ def read(reply: str, error: str, output: str, gate: Mapping[str, object], reject
     if error:
         verdict = TIMED_OUT if gate.get("verdict") == TIMED_OUT else FAILED
         return Failure(verdict, error, output, is_red=gate.get("verdict") in (FAILED, TIMED_OUT))
+    if reply.startswith(REFUSED):
+        return Failure(FAILED, reply)
     if markers.has(reply, markers.FAILED):
         return Failure(GAVE_UP, f"the agent said that it cannot do this: {markers.without(reply).strip()}")
     if reply == NOTHING:
         return Failure(FAILED, NOTHING)
     return Failure(FAILED, _HOOKS, documents.read(rejection) if rejection else "")
+
+
+def unverified(error: str, output: str) -> str:
+    """What an agent is told about an item that somebody called done, and whose check is red."""
+    from raymond.machine.prompts import neutral
+
+    shown = neutral("\n".join(output.strip().splitlines()[-_LINES:]))
+    printed = f"\n\nThe end of what the check printed:\n\n{foreign_text.fenced(shown)}" if shown else ""
+    return f"It is marked as done, but its check says otherwise: {neutral(error)}{printed}"
 
 
 def told(failure: Failure) -> str:

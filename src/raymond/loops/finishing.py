@@ -12,10 +12,13 @@ from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.hooks import hooks_in
 from raymond.loops.inspection import Inspection
-from raymond.loops.ledger import NO_CHANGE, OWN_CHECK, PASSED, UNCHECKED, Entry
+from raymond.loops.ledger import NO_CHANGE, OWN_CHECK, PASSED, PENDING, UNCHECKED, Entry
+from raymond.loops.sources import source_of
 from raymond.loops.work import Work
 from raymond.verifier import private_git
 
+YES = "yes"
+"""What a person answers when an item is as it should be."""
 _PRINTED = 4000
 """Characters of what a hook printed that an agent is told."""
 
@@ -39,7 +42,7 @@ def is_verified(work: Work, gate: dict[str, Any]) -> bool:
 
 def did_nothing(work: Work, found: Inspection) -> bool:
     """Whether nobody could tell that the item was done."""
-    return not work.check and not found.changed and not found.commits
+    return not work.check and not work.criteria and not found.changed and not found.commits
 
 
 def run_hooks(work: Work, found: Inspection) -> Hooks:
@@ -77,6 +80,7 @@ def plan(work: Work, found: Inspection, gate: dict[str, Any], reply: str) -> dic
     told = session_log.told(markers.without(reply))
     proposed = [*found.proposed, *session_log.proposals(told.pop("Next Steps", ""))]
     result = _result(entry, gate)
+    source_of(work.step.documents, work.settings).done(work, entry)
     blocks = [one.raw for one in work.queue_before() if queue.key(one) != work.key]
     work.write_log(told, [*blocks, *work.new(proposed)], found, f"Done. Verification: {result}.")
     done = f"**{work.title}**\n\n{told.get('Summary', '')[:2000]}"
@@ -129,7 +133,9 @@ def _tree(work: Work, found: Inspection, whole: str) -> str:
 
 def _entry(work: Work, found: Inspection, gate: dict[str, Any]) -> Entry:
     verdict = PASSED if work.check else UNCHECKED
-    if work.is_proposed:
+    if work.criteria:
+        verdict = PASSED if work.judged() == YES else PENDING
+    elif work.is_proposed:
         verdict = OWN_CHECK
     elif not found.changed and not found.commits:
         verdict = NO_CHANGE
@@ -140,14 +146,21 @@ def _entry(work: Work, found: Inspection, gate: dict[str, Any]) -> Entry:
 
 
 def _result(entry: Entry, gate: dict[str, Any]) -> str:
+    if entry.verdict == PENDING:
+        return "skipped (it waits for a person's judgement)"
     if not entry.check:
-        return "skipped (the item has no check)"
+        return "PASSED (a person says so)" if entry.verdict == PASSED else "skipped (the item has no check)"
     flaky = ", flaky: it was red at first" if gate.get("flaky") else ""
     before = ", as it was before the work" if gate.get("as_before") else ""
     change = ", without any change" if entry.verdict == NO_CHANGE else ""
     if not entry.is_done:
         return entry.verdict
     return f"PASSED in {lasted(gate.get('seconds', 0.0))}{flaky}{before}{change}"
+
+
+def is_to_be_judged(work: Work) -> bool:
+    """Whether a person is there, and has not said yet whether it is as it should be."""
+    return bool(work.criteria) and work.settings.asks and not work.judged()
 
 
 def _trailer(work: Work) -> str:

@@ -374,9 +374,21 @@ class Inspector:
                 said = session_log.told(text)
                 _add(found.proposed, session_log.proposals(said.pop(queue.TITLE, "")))
                 found.told |= said
+            elif self._own.is_plan(one.path):
+                self._compare_plans(before, one, path, text, item, found)
             elif one.path != self._own_progress():
                 verb = {"A": "made", "D": "removed"}.get(one.status, "changed")
                 _add(found.notes, [f"{verb} {path}, which Raymond writes"])
+
+    def _compare_plans(self, before: Baseline, one: Change, path: str, text: str, own: str, found: Inspection) -> None:
+        """What became of a spec or of the PRD: it is as it was afterwards."""
+        from raymond.loops import plan_changes
+
+        stored = self._repository.file(before.work, one.path) if one.status != "A" else b""
+        old = (stored or b"").decode("utf-8", "surrogateescape")
+        noticed, proposed = plan_changes.between(old, text, own, path)
+        _add(found.notes, noticed)
+        _add(found.proposed, proposed)
 
     def _compare(self, old: str, new: str, own: str, path: str, found: Inspection) -> None:
         """What became of the queue while a turn ran: whoever changed it, it counts for no item of now."""

@@ -13,7 +13,9 @@ RED = "red"
 """The check of an iteration of the plain loop was not green: the next one goes on from there."""
 IDLE = "idle"
 """An iteration of the plain loop without a check changed nothing: it is neither done nor failed."""
-DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED)
+PENDING, PLANNED = "pending", "planned"
+"""Done, and a person has to judge it; tasks were written down for it."""
+DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED, PENDING, PLANNED)
 """The verdicts of items that are done."""
 
 
@@ -54,6 +56,14 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The commit that it began with."""
     kept: str = ""
     """The commit that `saved` named when it was made."""
+    checks: str = ""
+    """What was run, where `check` does not say all of it."""
+    place: str = ""
+    """The document that it comes from, relative to the folder of documents; empty for a session log."""
+    tasks: tuple[str, ...] = ()
+    """The tasks that are done when it is."""
+    group: str = ""
+    """The story that it belongs to."""
 
     def write(self) -> str:
         """As it is handed on."""
@@ -67,7 +77,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     @property
     def verification(self) -> str:
         """The same as state files say it: passed, failed or skipped."""
-        if not self.check:
+        if not self.check or self.verdict == PENDING:
             return "skipped" if self.is_done else "failed"
         return "passed" if self.is_done else "failed"
 
@@ -101,6 +111,8 @@ class Ledger(Struct, kw_only=True):
     """What an agent wrote about the whole loop, when it had ended."""
     left: list[str] = []
     """The titles that remain in the queue, when it ended."""
+    log: str = ""
+    """The session log that all items write, where it is one for all."""
     noticed: list[str] = []
     """What went wrong beside the items."""
     passed: list[tuple[str, str]] = []
@@ -168,6 +180,10 @@ class Ledger(Struct, kw_only=True):
         last = {one.key: one for one in self.entries}
         return {key for key, one in last.items() if one.is_done or one.action not in again}
 
+    def groups(self) -> set[str]:
+        """The stories that were begun."""
+        return {one.group for one in self.entries if one.group}
+
     def later(self) -> list[str]:
         """The items that are tried again after the others, in the order in which they failed."""
         last = {one.key: one for one in self.entries}
@@ -194,6 +210,7 @@ _BARE = (
     "prompt",
     "closing",
     "left",
+    "log",
     "noticed",
     "passed",
 )

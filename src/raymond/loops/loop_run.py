@@ -3,13 +3,13 @@
 import json
 import os
 
-from raymond.loops import documents, ledger, settings
-from raymond.loops.documents import LOGS, Documents
+from raymond.loops import ledger, settings
+from raymond.loops.documents import Documents
 from raymond.loops.formats import queue
-from raymond.loops.formats.item import Item
 from raymond.loops.ledger import Ledger
 from raymond.loops.repository import Repository
-from raymond.loops.selection import Selection, select
+from raymond.loops.selection import Selection, without
+from raymond.loops.sources import source_of
 from raymond.loops.wishes import STOP
 from raymond.machine.agent import Agent
 from raymond.machine.outcome import Outcome
@@ -30,7 +30,7 @@ class LoopRun:
         self.settings = settings.read(start.metadata.get(settings.VARIABLE, ""))
         self.loop = start.loop or self.settings.loop
         self.top = git.top(start.cwd) or start.cwd
-        self.documents = Documents(start.cwd, self.settings.docs, self.top)
+        self.documents = Documents(start.cwd, self.settings.docs, self.top, self.settings.owns_plans)
         self.ledger = ledger_of(run)
         self.kept = ""
         """Where what items that failed have left in the tree is kept, once the loop has ended."""
@@ -61,15 +61,11 @@ class LoopRun:
         """The agent that an item was given to, if it has not handed it back."""
         return next((one for one in self.run.agents.values() if "iteration" in (one.variables or {})), None)
 
-    def items(self) -> tuple[Item, ...]:
-        """The queue as it stands now."""
-        log = self.documents.newest()
-        return queue.read(documents.read(self.documents.path(LOGS, log))).items if log else ()
-
     def selection(self) -> Selection:
-        """What of it can be worked on."""
+        """What there is to do now besides what is open, and what of it can be worked on."""
         key = self.ledger.open.get("key") or queue.key_of(self.ledger.open.get("title", ""))
-        return select((one for one in self.items() if queue.key(one) != key), self.ledger, self.settings)
+        found = source_of(self.documents, self.settings).look(self.ledger).selection
+        return without(found, key)
 
 
 def ledger_of(run: Run) -> Ledger:

@@ -7,12 +7,13 @@ from typing import Any, TextIO
 
 from raymond.control import runs
 from raymond.faces import words
-from raymond.loops import accepting, ending, summary
+from raymond.loops import accepting, checks, ending, summary
 from raymond.loops.formats.foreign_text import cut, one_line
+from raymond.loops.formats.item import Item
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import IDLE, Entry
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.settings import RALPH
+from raymond.loops.settings import RALPH, UNITS
 from raymond.loops.starting import Found
 from raymond.loops.wishes import EDITED
 
@@ -61,7 +62,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     gap = " " if loop.loop == RALPH else ""  # its longest label is longer
     yield f"Mode:     {gap}EXTERNAL, {status_of(found).upper()}"
     most = loop.settings.most
-    yield f"{'Iteration: ' if gap else 'Session:  '}{ledger.sessions} of {most or 'any number'}"
+    unit = f"{UNITS[loop.loop].capitalize()}:"
+    yield f"{unit:<10}{gap if len(unit) < 10 else ' '}{ledger.sessions} of {most or 'any number'}"
     if bars and loop.loop != RALPH:
         most = ledger.whole((one.title for one in loop.selection().ready), most)
     if bars and most:
@@ -109,22 +111,21 @@ def _queue(loop: LoopRun) -> Iterator[str]:
     if loop.loop == RALPH:
         return
     found = loop.selection()
-    items = [(one, _tags(one)) for one in found.ready]
-    if items:
-        yield f"\nQueue: {len(items)}"
-        yield from (f"  {tags}{one_line(one.title)}" for one, tags in items[:_MOST])
-        if len(items) > _MOST:
-            yield f"  and {len(items) - _MOST} more"
-    for one in loop.items():  # those that the loop itself has set aside too
-        if one.verification.kind == "blocked" and not one.ticked:
-            yield f"  [BLOCKED: {one_line(one.verification.reason)}] {one_line(one.title)}"
+    if found.ready:
+        yield f"\nQueue: {len(found.ready)}"
+        yield from (f"  {_tags(one)}{one_line(one.title)}" for one in found.ready[:_MOST])
+        if len(found.ready) > _MOST:
+            yield f"  and {len(found.ready) - _MOST} more"
+    for one in sorted([*found.blocked, *found.set_aside], key=lambda one: (one.item.place, one.item.start)):
+        yield f"  [BLOCKED: {one_line(one.reason)}] {one_line(one.item.title)}"
     for passed in found.passed:
         yield f"  (passed over: {one_line(passed.reason)}) {one_line(passed.item.title)}"
     for item in found.proposed:
         yield f"  *proposed* {_tags(item)}{one_line(item.title)}"
 
 
-def _tags(item: Any) -> str:
-    check = item.verification
-    told = f"[VERIFY: {one_line(check.command)}] " if check.kind == "command" else "[NO-VERIFY] "
+def _tags(item: Item) -> str:
+    told = f"[VERIFY: {one_line(checks.told(item.commands))}] " if item.commands else "[NO-VERIFY] "
+    if item.criteria and not item.commands:
+        told = "[MANUAL] "
     return told + (f"[PRIORITY: {item.priority}] " if item.priority != 1 else "")

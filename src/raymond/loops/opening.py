@@ -5,7 +5,6 @@ import shlex
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,12 +13,9 @@ from raymond import pasted
 from raymond.errors import UsageError
 from raymond.loops import documents, doubts, unfinished
 from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PROGRESS, SUMMARIES, Documents
-from raymond.loops.formats import queue
-from raymond.loops.formats.queue import Queue
-from raymond.loops.ledger import Ledger
 from raymond.loops.repository import Repository
-from raymond.loops.selection import PROPOSED, Selection, refused, select
-from raymond.loops.settings import Settings
+from raymond.loops.selection import refused
+from raymond.loops.settings import SESSION, Settings
 from raymond.system import git
 
 Ask = Callable[[str, tuple[str, ...]], str]
@@ -37,13 +33,13 @@ class Place(Struct, frozen=True):
     repository: Repository
 
 
-def place(docs: str, index: str, *, needs_git: bool = True) -> Place:
+def place(docs: str, index: str, *, needs_git: bool = True, has_plans: bool = False) -> Place:
     """The directory here, which must be in a repository if commits are made."""
     cwd = os.getcwd()
     top = git.top(cwd) or ("" if needs_git else os.path.realpath(cwd))
     if not top:
         raise UsageError("this is not a git repository: a loop commits what it has checked", hint=_INIT)
-    found = Documents(cwd, os.path.relpath(docs) if os.path.isabs(docs) else docs, top)
+    found = Documents(cwd, os.path.relpath(docs) if os.path.isabs(docs) else docs, top, has_plans)
     if os.path.realpath(found.folder) != top and not os.path.realpath(found.folder).startswith(f"{top}/"):
         raise UsageError(f"--docs {docs} is not in this repository", hint="name a folder below the directory here")
     return Place(found, Repository(top, index))
@@ -52,7 +48,7 @@ def place(docs: str, index: str, *, needs_git: bool = True) -> Place:
 _INIT = "git init && git add -A && git commit -m 'Start'"
 
 
-def check_folder(found: Documents, verb: str) -> None:
+def check_folder(found: Documents, verb: str, loop: str = SESSION) -> None:
     """Refuse a directory without the folder of documents; `verb` is the command that needs it."""
     if os.path.isdir(found.folder):
         return
@@ -61,14 +57,14 @@ def check_folder(found: Documents, verb: str) -> None:
     if os.path.isdir(os.path.join(found.top, found.docs)):
         what = f"there is no folder {found.docs} here, but there is one at the top of the repository"
         up = os.path.relpath(found.top, os.path.realpath(found.cwd))
-        raise UsageError(what, hint=f"raymond {pasted.flag('-C', up, 'DIR')} continuous-session {verb}")
+        raise UsageError(what, hint=f"raymond {pasted.flag('-C', up, 'DIR')} {loop} {verb}")
     hint = f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
     raise UsageError(f"there is no folder {found.docs} here", hint=hint)
 
 
-def check_docs(found: Documents) -> None:
+def check_docs(found: Documents, loop: str = SESSION) -> None:
     """Refuse a folder of documents in which no records can be kept."""
-    check_folder(found, "start")
+    check_folder(found, "start", loop)
     for name in ("", LOGS, SUMMARIES):
         documents.check_inside(found.path(name).rstrip("/"))
     if not os.access(found.folder, os.W_OK):
@@ -76,10 +72,10 @@ def check_docs(found: Documents) -> None:
             f"the folder {found.docs} cannot be written", hint="make it writable: a loop keeps its records there"
         )
     for name in (PROGRESS, FAILURES, LEARNINGS):
-        _check_size(found, name)
+        check_size(found, name)
 
 
-def _check_size(found: Documents, *names: str) -> None:
+def check_size(found: Documents, *names: str) -> None:
     """Refuse a document that is read and written again for every item, if that takes too long."""
     path = found.path(*names)
     if os.path.isfile(path) and os.path.getsize(path) > documents.LARGEST:
@@ -139,7 +135,7 @@ def source(found: Documents, asked: str | None) -> str:
     if os.path.islink(path) or not os.path.isfile(path):
         hint = "put a file in its place, or remove it"
         raise UsageError(f"{os.path.normpath(found.shown(LOGS, name))} is not a regular file", hint=hint)
-    _check_size(found, LOGS, name)
+    check_size(found, LOGS, name)
     return name
 
 
@@ -155,41 +151,17 @@ def newest(found: Documents) -> str:
     raise UsageError(f"there is no session log in {found.shown(LOGS)}", hint=f"in {pasted.name(wanted)}, {EXAMPLE}")
 
 
-class Agenda(Struct, frozen=True):
-    """What a loop would work through."""
-
-    source: str
-    queue: Queue
-    selection: Selection
-
-
-def agenda(found: Documents, settings: Settings) -> Agenda:
-    """The queue of a loop that begins."""
-    read = queue.read(documents.read(found.path(LOGS, settings.source)))
-    return Agenda(settings.source, read, select(read.items, Ledger(), settings))
-
-
 def check_gate(settings: Settings) -> None:
     """Refuse a check of the plain loop that could do harm, or whose program is not here."""
     if not settings.gate:
         return
     if why := refused(settings.gate, settings):
         raise UsageError(f"--gate: {why}", hint="a check only looks: put what it needs into a script of the project")
-    if name := _missing(settings.gate):
+    if name := missing(settings.gate):
         raise UsageError(f"--gate needs `{name}`, which is not here", hint="install it, or name another check")
 
 
-def check_programs(agenda: Agenda) -> None:
-    """Refuse a queue with a check whose program is not here: it would be red all night."""
-    for item in agenda.selection.ready:
-        if item.verification.kind == "command" and (name := _missing(item.verification.command)):
-            raise UsageError(
-                f'the check of "{item.title}" needs `{name}`, which is not here',
-                hint="install it, or change the check; --deny leaves items with such a check out",
-            )
-
-
-def _missing(command: str) -> str:
+def missing(command: str) -> str:
     """The program of a command, if nobody could find it; a file of the project may be part of the work."""
     from raymond.language import shell_line
 
@@ -218,23 +190,6 @@ def branch_of(place: Place, settings: Settings) -> str:
     if asked and asked != "current":
         return asked
     return "" if not asked and place.repository.is_default(here) else here
-
-
-def plan(place: Place, settings: Settings, agenda: Agenda) -> dict[str, Any]:
-    """What a loop would do, for programs."""
-    chosen = agenda.selection
-    passed = [(one.item, one.reason) for one in (*chosen.blocked, *chosen.passed)]
-    passed += [(item, PROPOSED) for item in chosen.proposed]
-    return {
-        "loop": settings.loop,
-        "queue": place.documents.shown(LOGS, agenda.source),
-        "most": settings.most or None,
-        "items": [{"title": one.title, "check": one.verification.command or None} for one in chosen.ready],
-        "passed_over": [{"title": item.title, "reason": reason} for item, reason in passed],
-        "branch": branch_of(place, settings) or None,
-        "dirty": None if place.repository.filters() else dirt_of(place),  # those would run
-        "doubts": [{"line": one.line, "message": one.message} for one in agenda.queue.doubts],
-    }
 
 
 def settle(place: Place, id: str, on_dirty: str, ask: Ask | None) -> tuple[str, str]:

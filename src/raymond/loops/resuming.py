@@ -16,6 +16,8 @@ from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Ask
 from raymond.loops.repository import SAVED, Repository
 from raymond.loops.saved import Saved
+from raymond.loops.step import FAILS
+from raymond.loops.turnover import PAUSE
 from raymond.machine.agent import ASKING, RUNNING, Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
@@ -103,8 +105,8 @@ def waits(loop: LoopRun) -> bool:
 
 
 def _asks(agent: Agent) -> bool:
-    """Whether an agent asks what the loop itself asks; no prompt of ours does."""
-    return agent.status == ASKING and agent.state.endswith(".py")
+    """Whether an agent asks whether to go on, and not what only a person can say."""
+    return agent.status == ASKING and (agent.state == PAUSE or agent.question.startswith(FAILS))
 
 
 def answer(loop: LoopRun) -> None:

@@ -35,15 +35,19 @@ class Selection(Struct, frozen=True):
     passed: list[Passed]
     """Those that are passed over, and why."""
     proposed: list[Item]
+    set_aside: list[Passed] = []
+    """Those that are blocked because of what the loop itself did with them."""
 
 
 def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selection:
     """What of a queue can be worked on."""
     closed, later = ledger.closed(), ledger.later()
     known: dict[str, str] = {}
-    found = Selection([], [], [], [])
+    found = Selection([], [], [], [], [])
     for item in items:
         if queue.key(item) in closed or item.ticked:
+            if item.verification.kind == "blocked" and not item.ticked:
+                found.set_aside.append(Passed(item, item.verification.reason))
             continue
         if item.verification.kind == "blocked":
             found.blocked.append(Passed(item, item.verification.reason))
@@ -56,7 +60,18 @@ def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selecti
     ready = queue.ordered(found.ready)
     again = {key: at for at, key in enumerate(later)}
     ready.sort(key=lambda item: again.get(queue.key(item), -1))
-    return Selection(ready, found.blocked, found.passed, found.proposed)
+    return Selection(ready, found.blocked, found.passed, found.proposed, found.set_aside)
+
+
+def without(found: Selection, key: str) -> Selection:
+    """A selection in which the item with this key is not."""
+    return Selection(
+        [one for one in found.ready if queue.key(one) != key],
+        [one for one in found.blocked if queue.key(one.item) != key],
+        [one for one in found.passed if queue.key(one.item) != key],
+        [one for one in found.proposed if queue.key(one) != key],
+        found.set_aside,
+    )
 
 
 def without_doubtful(found: Selection, text: str, doubts: Iterable[Doubt]) -> Selection:
@@ -65,19 +80,19 @@ def without_doubtful(found: Selection, text: str, doubts: Iterable[Doubt]) -> Se
     looked = [(item, queue.doubts_of(item, text, known)) for item in found.ready]
     passed = [Passed(item, f"{why[0].message} (--strict)") for item, why in looked if why]
     ready = [item for item, why in looked if not why]
-    return Selection(ready, found.blocked, [*found.passed, *passed], found.proposed)
+    return Selection(ready, found.blocked, [*found.passed, *passed], found.proposed, found.set_aside)
 
 
 def _obstacle(item: Item, settings: Settings, known: dict[str, str]) -> str:
     """Why an item cannot be taken with these settings; empty when it can. `known` are commands that were judged."""
-    check = item.verification
-    if check.kind == "task-loop":
-        return "[VERIFY: task-loop] is the work of a task loop"
-    if check.kind == "none":
-        return "it has no [VERIFY: ...], and --require-verify asks for one" if settings.require_verify else ""
-    if check.command not in known:
-        known[check.command] = refused(check.command, settings)
-    return known[check.command]
+    if item.verification.kind == "none" and settings.require_verify:
+        return "it has no [VERIFY: ...], and --require-verify asks for one"
+    for command in (one.run for one in item.commands):
+        if command not in known:
+            known[command] = refused(command, settings)
+        if known[command]:
+            return known[command]
+    return ""
 
 
 def refused(command: str, settings: Settings) -> str:

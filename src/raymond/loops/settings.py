@@ -11,7 +11,9 @@ VARIABLE = "loop"
 """The variable of the run that holds them."""
 BRACES = "loop_braces"
 """The one that stands for two opening braces, so that a text with `{{input}}` in it can be handed on."""
-SESSION, RALPH = "continuous-session", "ralph"
+SESSION, RALPH, TASKS, STORIES = "continuous-session", "ralph", "task-loop", "story-loop"
+UNITS = {SESSION: "session", RALPH: "iteration", TASKS: "task", STORIES: "story"}
+"""What each loop counts."""
 ON_FAIL = ("skip", "retry", "create-fix-task", "pause")
 ON_REPEAT = ("block", "pause")
 ON_REVIEW = ("set-aside", "pause")
@@ -60,8 +62,38 @@ class Settings(Struct, frozen=True, kw_only=True):
     commit: str = "green"
     pin: str = ""
     """The text of the prompt, if changes of its file do not count."""
+    area: str = ""
+    """Of the loop over tasks: only those of this area, `1`."""
+    task_group: str = ""
+    """Only those of this group, `1.4`."""
+    task: str = ""
+    """Only this one."""
+    story: str = ""
+    """Of the loop over stories: only this one."""
+    stop_on_fail: bool = False
+    skip_unverifiable: bool = False
+    log_per_task: bool = False
+    """Every task writes a session log of its own, instead of one for all."""
+    skip_manual: bool = False
+    create_tasks: bool = False
+    runs_tasks: bool = False
+    """Of the loop over stories: the tasks of a story are items of their own, before it."""
+    links_tasks: bool = False
+    """Of the loop over sessions: items of its queue are done when tasks of specs are."""
+    asks: bool = False
+    """Somebody is there to judge what no command can check."""
     typed: dict[str, str] = {}
     """Flags that were typed and that whoever goes on with another loop types again."""
+
+    @property
+    def unit(self) -> str:
+        """What it counts."""
+        return UNITS.get(self.loop, "item")
+
+    @property
+    def owns_plans(self) -> bool:
+        """Whether specs and the PRD say what is to be done: agents cannot change them then."""
+        return self.loop in (TASKS, STORIES) or self.links_tasks
 
     def prompt_in(self, cwd: str, top: str) -> list[str]:
         """The prompt of the plain loop as git names it, which is a person's to commit; empty if git does not see it."""

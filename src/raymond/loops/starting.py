@@ -4,11 +4,11 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from time import time
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from raymond.backends.contract import NO_ACCOUNT
 from raymond.control import gate_tools, runs
@@ -20,7 +20,7 @@ from raymond.loops import documents, ending, opening, other_loops
 from raymond.loops.documents import LOGS, STATES, Documents
 from raymond.loops.formats import state_file
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.opening import Agenda, Place
+from raymond.loops.opening import Place
 from raymond.loops.settings import BRACES, RALPH, VARIABLE, Settings
 from raymond.loops.wishes import STOP
 from raymond.machine.agent import SCRIPTED
@@ -32,7 +32,7 @@ from raymond.system.files import make_private, private
 from raymond.system.files import replace as write_file
 
 WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "session")
-"""The workflow of the loop over sessions."""
+"""The workflow of the loops over items."""
 PLAIN = os.path.join(os.path.dirname(WORKFLOW), "ralph")
 """The workflow of the plain loop."""
 
@@ -88,9 +88,8 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
     host = given.get("host")
     return Found(
         status=status,
-        session=_number(given.get("currentSession", given.get("currentIteration")))
-        or (there.ledger.sessions if there else 0),
-        most=_number(given.get("maxSessions", given.get("maxIterations"))) or (there.settings.most if there else 0),
+        session=_first(given, "currentSession", "currentIteration") or (there.ledger.sessions if there else 0),
+        most=_first(given, "maxSessions", "maxIterations", "maxStories") or (there.settings.most if there else 0),
         state=given,
         loop=there,
         is_driven=there is not None and runs.is_driven(project.run(there.id)),
@@ -99,7 +98,9 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
     )
 
 
-def _number(value: object) -> int:
+def _first(given: dict[str, Any], *names: str) -> int:
+    """The first of these numbers that a state file has."""
+    value = next((given[name] for name in names if name in given), 0)
     return value if isinstance(value, int) else 0
 
 
@@ -121,6 +122,13 @@ def _latest(project: Project, loop: str) -> str:
 def last(project: Project, loop: str) -> str:
     """The last run of this project that is such a loop, whether it has ended or not; empty when there is none."""
     return next(_ids(project, loop), "")
+
+
+def every(project: Project, loop: str, most: int) -> Iterator[LoopRun]:
+    """The last runs of this project that are such a loop."""
+    for id in islice(_ids(project, loop), most):
+        if there := _run(project, id):
+            yield there
 
 
 def _ids(project: Project, loop: str) -> Iterator[str]:
@@ -198,17 +206,6 @@ def let_go(project: Project) -> None:
         os.close(fd)
 
 
-def prepare(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
-    """Check everything that must hold before a turn; the settings with their source, and what there is to do."""
-    opening.check_docs(place.documents)
-    opening.check_repository(place.repository, settings.branch)
-    opening.check_queue(place)
-    settings = replace(settings, source=opening.source(place.documents, settings.source or None))
-    agenda = opening.agenda(place.documents, settings)
-    opening.check_programs(agenda)
-    return settings, agenda
-
-
 def new_id(name: str, asked: str = "") -> str:
     """The id of a new run."""
     return asked or f"{name}-{os.urandom(4).hex()}"
@@ -225,6 +222,8 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> L
             denied = {"disallowed_tools": list(DENIED), **choices.overrides.get(state, {})}
             choices.overrides = {**choices.overrides, state: denied}
     loaded = starts.load(workflow, choices.overrides)
+    if workflow == WORKFLOW:  # it ships for several
+        loaded.workflow.name = loop
     needed = "BEFORE.py" if loop == RALPH else "FAILED.py"
     if needed not in loaded.workflow.states:
         raise UsageError(
@@ -253,10 +252,10 @@ def begin(loaded: Loaded, choices: Choices, settings: Settings) -> RunHandle:
     return starts.begin_here(loaded, choices)
 
 
-def place_here(docs: str, *, needs_git: bool = True) -> Place:
+def place_here(docs: str, *, needs_git: bool = True, has_plans: bool = False) -> Place:
     """Where a loop works; before it has a run, its trees are made in the folder of the project."""
     index = os.path.join(projects.at(os.getcwd()).root, "loop-index")
-    return opening.place(docs, index, needs_git=needs_git)
+    return opening.place(docs, index, needs_git=needs_git, has_plans=has_plans)
 
 
 def stop(loop: LoopRun) -> None:

@@ -6,9 +6,9 @@ from time import time
 
 from raymond.loops import documents
 from raymond.loops.formats import state_file
-from raymond.loops.formats.state_file import CompletedItem, FailedItem, Status
-from raymond.loops.ledger import Ledger
-from raymond.loops.settings import RALPH, Settings
+from raymond.loops.formats.state_file import CompletedItem, CompletedTask, FailedItem, FailedTask, Status
+from raymond.loops.ledger import NO_CHANGE, PASSED, Entry, Ledger
+from raymond.loops.settings import RALPH, STORIES, TASKS, Settings
 
 VERSION = 1
 
@@ -33,6 +33,10 @@ def _known(
 ) -> dict[str, object]:
     if settings.loop == RALPH:
         return state_file.known(state_file.RalphState(status, began, now, settings.most, ledger.sessions))
+    if settings.loop == TASKS:
+        return _of_tasks(settings, ledger, status, began, now)
+    if settings.loop == STORIES:
+        return _of_stories(settings, ledger, status, began, now)
     completed = [
         CompletedItem(
             title=one.title,
@@ -58,6 +62,61 @@ def _known(
         queueSnapshot=snapshot,
     )
     return state_file.known(state)
+
+
+def _of_tasks(settings: Settings, ledger: Ledger, status: Status, began: str, now: str) -> dict[str, object]:
+    state = state_file.TaskState(
+        status=status,
+        startedAt=began,
+        lastUpdated=now,
+        maxIterations=settings.most,
+        currentIteration=ledger.sessions,
+        currentTask=ledger.open.get("key", ""),
+        scope=state_file.Scope(area=settings.area, taskGroup=settings.task_group),
+        completedTasks=_completed(ledger.done),
+        failedTasks=_failed(ledger.failed),
+    )
+    return state_file.known(state)
+
+
+def _of_stories(settings: Settings, ledger: Ledger, status: Status, began: str, now: str) -> dict[str, object]:
+    """Tasks of stories are told like those of a task loop."""
+    stories = [one for one in ledger.done if one.key == one.group]
+    tasks = [one for one in ledger.done if one.key != one.group]
+    state = state_file.StoryState(
+        status=status,
+        startedAt=began,
+        lastUpdated=now,
+        maxStories=settings.most,
+        currentIteration=ledger.sessions,
+        currentStory=ledger.open.get("group", ""),
+        currentTask=ledger.open.get("key", "") if ledger.open.get("key") != ledger.open.get("group") else "",
+        completedStories=_completed(stories),
+        failedStories=_failed([one for one in ledger.failed if one.key == one.group]),
+        completedTasks=_completed(tasks),
+        failedTasks=_failed([one for one in ledger.failed if one.key != one.group]),
+    )
+    return state_file.known(state)
+
+
+def _completed(entries: list[Entry]) -> tuple[CompletedTask, ...]:
+    return tuple(
+        CompletedTask(
+            id=one.key,
+            title=one.title,
+            verified=one.verdict in (PASSED, NO_CHANGE),
+            duration=round(one.seconds * 1000),
+            verdict=one.verdict,
+        )
+        for one in entries
+    )
+
+
+def _failed(entries: list[Entry]) -> tuple[FailedTask, ...]:
+    return tuple(
+        FailedTask(id=one.key, title=one.title, error=one.error, attempts=one.attempts, verdict=one.verdict)
+        for one in entries
+    )
 
 
 def instant(when: float) -> str:

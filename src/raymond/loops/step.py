@@ -58,7 +58,7 @@ class Step:
         self._recall()
         self.settings: Settings = settings.read(self.variable(settings.VARIABLE))
         self.top = git.top(self.cwd) or self.cwd
-        self.documents = Documents(self.cwd, self.settings.docs, self.top)
+        self.documents = Documents(self.cwd, self.settings.docs, self.top, self.settings.owns_plans)
 
     def _recall(self) -> None:
         """Take what this step was given when it had trouble: a person has answered since, and that is its input now."""

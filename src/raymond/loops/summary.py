@@ -7,11 +7,12 @@ from raymond import pasted
 from raymond.control import runs
 from raymond.faces import words
 from raymond.loops import inspection
+from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, cut, one_line, prose
 from raymond.loops.formats.log_line import lasted
-from raymond.loops.ledger import OWN_CHECK, RED, REVIEW, TAMPERED, Entry, Ledger
+from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.settings import RALPH
+from raymond.loops.settings import RALPH, SESSION, STORIES
 from raymond.loops.step import FAILS
 from raymond.machine.agent import ASKING
 from raymond.system import git
@@ -35,7 +36,7 @@ def how(loop: LoopRun) -> str:
     """How the loop ended, or why it does not go on."""
     ledger = loop.ledger
     if ledger.ended:
-        most = words.many(loop.settings.most, "iteration" if loop.loop == RALPH else "session")
+        most = words.many(loop.settings.most, loop.settings.unit)
         return _HOW[ledger.ended].format(most=most, why=ledger.why or "somebody asked for it")
     if loop.run.final_status == "failed":
         return f"failed: {words.reason(loop.run) or words.failures(loop.run)}"
@@ -54,7 +55,7 @@ def text(loop: LoopRun) -> str:
 
 def _lines(loop: LoopRun) -> Iterator[str]:
     ledger, run = loop.ledger, loop.run
-    unit = "Iterations" if loop.loop == RALPH else "Sessions"
+    unit = words.plural(loop.settings.unit).capitalize()
     yield f"# {loop.loop} {loop.id}"
     yield ""
     yield f"- Ended: {one_line(how(loop))}"
@@ -140,10 +141,17 @@ def advice(loop: LoopRun) -> list[str]:
         found.append(f"see why {code(one.title)} failed: {', '.join(filter(None, where))}")
     if loop.kept:
         found.append(f"see what items that failed have left: git diff {loop_base(loop)}...{loop.kept}")
+    for one in [one for one in ledger.done if one.verdict == PENDING][:5]:
+        flag = pasted.flag("--story" if one.key == one.group else "--task", one.key, "ID")
+        found.append(f"say whether {code(one.title)} is done: raymond {loop.loop} start {flag}, on a terminal")
     if ledger.passed:
-        found.append("unblock or remove the items that were passed over: raymond continuous-session edit")
+        found.append(f"unblock or remove the items that were passed over: {_opens(loop)}")
     if any(map(waits_for_review, loop.run.agents.values())):
         found.append(f"decide about a change of what decides a check: raymond review {loop.id}")
+    elif any(one.status == ASKING and one.state == "MANUAL.py" for one in loop.run.agents.values()):
+        found.append(
+            f"say whether it is done: raymond inbox shows the question, raymond answer {loop.id} yes answers it"
+        )
     elif not loop.run.is_over:
         found.append(f"go on: {_resume(loop)}{_answers(loop)}")
     elif remaining(loop):
@@ -157,6 +165,13 @@ def advice(loop: LoopRun) -> list[str]:
         merge = f"git merge {pasted.word(loop.settings.branch, 'BRANCH')}, then " if loop.settings.branch else ""
         found.append(f"when you are done here: cd {there}, {merge}git worktree remove {tree}")
     return found or ["nothing"]
+
+
+def _opens(loop: LoopRun) -> str:
+    """How a person gets at what the loop works through."""
+    if loop.loop == SESSION:
+        return "raymond continuous-session edit"
+    return f"edit {loop.documents.shown(SPECS)}" + (f" or {loop.documents.shown(PRD)}" if loop.loop == STORIES else "")
 
 
 def _after_ralph(loop: LoopRun) -> Iterator[str]:

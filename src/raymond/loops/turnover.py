@@ -5,22 +5,24 @@ import os
 from datetime import UTC, datetime
 from time import time
 
-from msgspec import Struct
-
-from raymond.loops import documents, state, waiting
+from raymond.loops import checks, documents, state, waiting
 from raymond.loops.baseline import FIRST, Baseline, keeper_of
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import queue, session_log, state_file
 from raymond.loops.formats.foreign_text import cut
-from raymond.loops.formats.item import Doubt, Item
-from raymond.loops.formats.queue import Queue
+from raymond.loops.formats.item import Item
 from raymond.loops.ledger import FAILED, Entry, Ledger, entry_of
 from raymond.loops.ledger import read as read_ledger
-from raymond.loops.selection import PROPOSED, Selection, select, without_doubtful
+from raymond.loops.selection import PROPOSED
+from raymond.loops.settings import SESSION, STORIES, TASKS, Settings
+from raymond.loops.source import Looked
+from raymond.loops.sources import source_of
 from raymond.loops.step import Step, tag
 from raymond.loops.wishes import EDITED, LEARNED, STOP, apply_edit, apply_learned
 
 PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
+PAUSE = "PAUSE.py"
+"""The state that asks whether the loop goes on."""
 GO_ON, STOP_HERE = "continue", "stop"
 """The answers to that."""
 CLOSING = "closing words"
@@ -28,30 +30,19 @@ CLOSING = "closing words"
 _CLOSED = 4_000
 ASKED = 300
 """Characters of an error that a person is asked about."""
+_WORKS_THROUGH = {
+    SESSION: "the next steps of a project",
+    TASKS: "the tasks of a project's implementation specs",
+    STORIES: "the user stories of a project",
+}
 _CHECKED = (
-    "How it is checked: `{check}`. Raymond runs the check itself when you are done; what you say about it does not"
+    "How it is checked: {check}. Raymond runs the check itself when you are done; what you say about it does not"
     " count. Files that decide the check must stay as they are. If the item really needs one of them changed, say why"
     " in your last message."
 )
 _UNCHECKED = "There is no check for this item: it counts when something was changed."
 _LEARNED = 20_000
 """Characters of learnings that an agent is told."""
-
-
-class Looked(Struct, frozen=True):
-    """The queue as it is now."""
-
-    log: str
-    """The name of the session log that it is in; empty when there is none."""
-    queue: Queue
-    selection: Selection
-    text: str = ""
-    """The whole log."""
-
-    @property
-    def doubts(self) -> tuple[Doubt, ...]:
-        """What may not mean what its author thinks."""
-        return self.queue.doubts
 
 
 def collected(step: Step) -> Ledger:
@@ -113,6 +104,8 @@ def over(step: Step, ledger: Ledger) -> bool:
     """Whether the loop ends here whatever is in the queue."""
     if not ledger.ended and os.path.exists(step.file(STOP)):
         ledger.ended, ledger.why = "stopped", "somebody asked for it"
+    if not ledger.ended and step.settings.stop_on_fail and ledger.failed:
+        ledger.ended, ledger.why = "stopped", f"{ledger.failed[-1].title} failed (--stop-on-fail)"
     return bool(ledger.ended)
 
 
@@ -143,16 +136,8 @@ def elsewhere(step: Step, ledger: Ledger) -> list[str]:
 
 
 def look(step: Step, ledger: Ledger) -> Looked:
-    """The queue of the newest session log, and what of it can be worked on."""
-    log = step.documents.newest()
-    if not ledger.entries and step.settings.source and os.path.exists(step.documents.path(LOGS, step.settings.source)):
-        log = step.settings.source
-    text = documents.read(step.documents.path(LOGS, log)) if log else ""
-    found = queue.read(text) if log else Queue((), (), None)
-    chosen = select(found.items, ledger, step.settings)
-    if found.doubts and step.settings.strict:
-        chosen = without_doubtful(chosen, text, found.doubts)
-    return Looked(log, found, chosen, text)
+    """What there is to do, and what of it can be worked on."""
+    return source_of(step.documents, step.settings).look(ledger)
 
 
 def ended(step: Step, ledger: Ledger, looked: Looked) -> bool:
@@ -172,8 +157,8 @@ def ended(step: Step, ledger: Ledger, looked: Looked) -> bool:
 
 
 def _is_again(ledger: Ledger, item: Item) -> bool:
-    """Whether an item is only tried again, which uses up no session."""
-    return ledger.in_a_row(queue.key(item)) > 0
+    """Whether an item is only tried again, or part of a story that was begun, which uses up no session."""
+    return ledger.in_a_row(queue.key(item)) > 0 or item.group in ledger.groups()
 
 
 def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
@@ -181,53 +166,83 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     if away := elsewhere(step, ledger):
         write_state(step, ledger, "paused", looked)
         return away
-    item = looked.selection.ready[0]
-    for doubt in queue.doubts_of(item, looked.text, looked.queue.doubts):
-        told = f'"{item.title}" in {_shown(step, looked)}: {doubt.message}'
+    item, source = looked.selection.ready[0], source_of(step.documents, step.settings)
+    for doubt in source.doubts_of(looked, item):
+        where = step.documents.shown(doubt.place) if doubt.place else _shown(step, looked)
+        told = f'"{item.title}" in {where}: {doubt.message}'
         ledger.noticed += [] if told in ledger.noticed else [told]
-    failures = ledger.in_a_row(queue.key(item))
-    ledger.sessions += 0 if failures else 1
-    slot = str(len(ledger.entries) + 1)
-    now = time()
-    log = step.documents.path(LOGS, looked.log)
-    kept = (os.path.join(step.documents.inside, LOGS, looked.log), documents.content(log))
+    is_again, failures = _is_again(ledger, item), ledger.in_a_row(queue.key(item))
+    ledger.sessions += 0 if is_again else 1
+    slot, now, place = str(len(ledger.entries) + 1), time(), source.place(looked, item)
+    kept = (os.path.join(step.documents.inside, place), documents.content(step.documents.path(place)))
     base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000", kept)
     begin_with(step, ledger, base)
     ledger.open = {
         "slot": slot,
         "iteration": str(ledger.sessions),
         "most": str(step.settings.most or "any number"),
-        "title": item.title,
-        "key": queue.key(item),
-        "item": item.raw,
-        "details": item.details,
-        "check": item.verification.command if item.verification.kind == "command" else "",
-        "check_timeout": f"{item.metadata.timeout or step.settings.gate_timeout:g}s",
-        "seal": "\n".join(item.metadata.seal),
-        "unseal": "\n".join(item.metadata.unseal),
-        "on_review": "ASIDE.py" if step.settings.on_review == "set-aside" else "",
-        "on_fail": item.metadata.on_fail or "",
-        "attempts": "" if item.metadata.retries is None else str(item.metadata.retries + 1),
-        "failures": str(failures),
-        "proposed": "yes" if item.proposed else "",
-        "log": _new_log(step, looked.log),
-        "source": looked.log,
         "began": f"{now:.3f}",
         "since": str(step.number),
         "baseline": digest,
         "start": ledger.start,
         "hooks": ledger.hooks,
         "first": ledger.first,
+        "failures": str(failures),
+        "log": _log(step, ledger, looked.log),
+        "source": looked.log,
+        **_described(item, step.settings),
     }
     write_state(step, ledger, "running", looked)
+    pause = f"{step.settings.pause:g}s" if step.settings.pause and ledger.entries else None
+    given = {"after": pause, "label": item.title, **ledger.open, **_told(step, item, looked)}
+    return [tag("fork", first_state(item, step.settings), given), wait(ledger)]
+
+
+def first_state(item: Item, settings: Settings) -> str:
+    """Where the agent of an item begins: what somebody calls done is checked before anybody is paid for it."""
+    if item.is_plan:
+        return "PLAN.md"
+    return "CHECK.py" if item.is_claimed else "WORK.md"
+
+
+def _described(item: Item, settings: Settings) -> dict[str, str]:
+    """An item as the variables of its fork."""
+    timeout = item.metadata.timeout or settings.gate_timeout
+    return {
+        "title": item.title,
+        "key": queue.key(item),
+        "item": item.raw,
+        "details": item.details,
+        "check": checks.told(item.commands),
+        "checks": checks.written(item.commands),
+        "check_timeout": f"{timeout:g}s",
+        "seal": "\n".join(item.metadata.seal),
+        "unseal": "\n".join(item.metadata.unseal),
+        "on_review": "ASIDE.py" if settings.on_review == "set-aside" else "",
+        "on_fail": item.metadata.on_fail or "",
+        "attempts": "" if item.metadata.retries is None else str(item.metadata.retries + 1),
+        "proposed": "yes" if item.proposed else "",
+        "place": item.place,
+        "tasks": " ".join(item.tasks),
+        "group": item.group,
+        "criteria": "\n".join(" ".join(one.split()) for one in item.criteria),
+    }
+
+
+def _told(step: Step, item: Item, looked: Looked) -> dict[str, str]:
+    """What an agent is told besides its item."""
     learned = documents.read(step.documents.path(LEARNINGS))[:_LEARNED].strip()
-    more = {
-        "checked": _CHECKED.format(check=ledger.open["check"]) if ledger.open["check"] else _UNCHECKED,
+    checked = _CHECKED.format(check=checks.explained(item.commands)) if item.commands else _UNCHECKED
+    if item.criteria:
+        judged = "\n".join(f"- {' '.join(one.split())}" for one in item.criteria)
+        checked = f"{checked if item.commands else ''}\n\nA person judges it by this:\n\n{judged}".strip()
+    return {
+        "works_through": _WORKS_THROUGH[step.settings.loop],
+        "checked": checked,
         "learnings": f"What earlier sessions learned:\n\n{learned}" if learned else "",
         "source_path": _shown(step, looked),
+        "stands_in": f"It stands in {step.documents.shown(item.place)}. " if item.place else "",
     }
-    pause = f"{step.settings.pause:g}s" if step.settings.pause and ledger.entries else None
-    return [tag("fork", "WORK.md", {"after": pause, "label": item.title, **ledger.open, **more}), wait(ledger)]
 
 
 def begin_with(step: Step, ledger: Ledger, base: Baseline) -> None:
@@ -245,6 +260,14 @@ def wait(ledger: Ledger) -> str:
 
 def _shown(step: Step, looked: Looked) -> str:
     return step.documents.shown(LOGS, looked.log) if looked.log else "none"
+
+
+def _log(step: Step, ledger: Ledger, newest: str) -> str:
+    """The session log that the next item writes: its own, or the one of all tasks."""
+    if step.settings.loop == SESSION or step.settings.log_per_task:
+        return _new_log(step, newest)
+    ledger.log = ledger.log or _new_log(step, newest)
+    return ledger.log
 
 
 def _new_log(step: Step, newest: str) -> str:

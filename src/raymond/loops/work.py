@@ -20,6 +20,7 @@ from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import FAILED, RED, Entry
 from raymond.loops.repository import SAVED
 from raymond.loops.saved import Saved
+from raymond.loops.settings import SESSION
 from raymond.loops.step import Step
 
 _MOST_PATHS = 50
@@ -45,9 +46,19 @@ class Work:
         self.raw = value("item")
         self.details = value("details")
         self.check = value("check")
+        self.checks = value("checks")
+        self.place = value("place")
+        """The document that it comes from, relative to the folder of documents; empty for a session log."""
+        self.tasks = tuple(value("tasks").split())
+        """The tasks that are done when it is."""
+        self.group = value("group")
+        """The story that it belongs to."""
+        self.criteria = tuple(value("criteria").splitlines())
+        """What a person judges it by."""
         self.timeout = durations.parse(value("check_timeout")) or 0.0
         self.on_fail = value("on_fail") or step.settings.on_fail
         self.attempts = int(value("attempts") or step.settings.attempts)
+        self.attempts_made = 1
         self.log = value("log")
         """The name of the session log that this session writes."""
         self.source = value("source")
@@ -163,6 +174,10 @@ class Work:
         path = self.step.documents.path(LOGS, self.source)
         return list(queue.read(documents.read(path)).items) if self.source else []
 
+    def judged(self) -> str:
+        """What a person said about it: `yes`, what is missing, or nothing when nobody was asked."""
+        return documents.read(self.step.file(f"judged-{self.slot}"))
+
     def new(self, blocks: Iterable[str]) -> list[str]:
         """The raw items that an agent proposes and nobody knows yet, each once."""
         known = {self.key, *(queue.key(one) for one in self.queue_before())}
@@ -181,8 +196,16 @@ class Work:
         sections |= {**found.told, **told}
         sections["Summary"] = "\n\n".join(one for one in (ended, sections.get("Summary", ""), notes) if one)
         sections = {heading: doubts.cleaned(text) for heading, text in sections.items()}
-        text = session_log.compose(session_log.SessionLog(doubts.cleaned(self.title), sections, tuple(blocks)))
-        self._write(text, LOGS, self.log)
+        whole = session_log.SessionLog(doubts.cleaned(self.title), sections, tuple(blocks))
+        self.write_document(session_log.compose(self._with_others(whole)), LOGS, self.log)
+
+    def _with_others(self, log: session_log.SessionLog) -> session_log.SessionLog:
+        """The log with what items before this one have written into it, where there is one for all of them."""
+        if self.settings.loop == SESSION or self.settings.log_per_task:
+            return log
+        name = os.path.join(self.step.documents.inside, LOGS, self.log)
+        before = (self.step.repository.file(self.baseline.work, name) or b"").decode("utf-8", "surrogateescape")
+        return session_log.joined(before, log, f"{self.settings.loop} {self.step.id}")
 
     def write_progress(self, done: str, result: str) -> None:
         """Add the session to docs/progress.md, once."""
@@ -204,7 +227,7 @@ class Work:
 
     def _record(self, name: str, entry: str, heading: str) -> None:
         before = documents.read(self.step.documents.path(name))
-        self._write(records.add(before, self.mark, doubts.cleaned(entry), heading), name)
+        self.write_document(records.add(before, self.mark, doubts.cleaned(entry), heading), name)
 
     @property
     def rejection(self) -> str:
@@ -216,7 +239,7 @@ class Work:
         """The name of the item in records and commits: the same in every step of its agent."""
         return f"{self.step.id}/{self.step.key.rpartition('-')[0]}{self._which}"
 
-    def _write(self, text: str, *names: str) -> None:
+    def write_document(self, text: str, *names: str) -> None:
         """Write a document, once it is noted that it is ours: after a kill it must not be taken for the agent's."""
         path = self.step.documents.path(*names)
         documents.note(self._noted, os.path.join(self.step.documents.inside, *names), text)
@@ -244,6 +267,10 @@ class Work:
             notes=tuple(found.noticed(more.get("error", ""))),
             agent=self.step.agent,
             base=self.baseline.head if self._digest else "",
+            checks=self.checks if self.checks != self.check else "",
+            place=self.place,
+            tasks=self.tasks,
+            group=self.group,
         )
         return replace(entry, **more)
 

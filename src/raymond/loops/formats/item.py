@@ -4,7 +4,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-Kind: TypeAlias = Literal["command", "none", "blocked", "task-loop"]
+from raymond.language.check import Check
+
+Kind: TypeAlias = Literal["command", "none", "blocked", "task-loop", "manual"]
 OnFail: TypeAlias = Literal["retry", "create-fix-task", "skip", "pause"]
 
 
@@ -45,6 +47,29 @@ class Item(Struct, frozen=True):
     ticked: bool = False
     proposed: bool = False
     """An agent added it."""
+    id: str = ""
+    """Of a task or a story."""
+    place: str = ""
+    """The document that it is in, relative to the folder of documents; empty for a session log."""
+    checks: tuple[Check, ...] = ()
+    """How it is checked, where one command does not say all of it."""
+    criteria: tuple[str, ...] = ()
+    """What a person judges it by."""
+    tasks: tuple[str, ...] = ()
+    """The tasks that are done when it is."""
+    group: str = ""
+    """The story that it belongs to."""
+    is_claimed: bool = False
+    """Somebody says that it is done: it is checked before an agent is paid for it."""
+    is_plan: bool = False
+    """An agent is to say which tasks it takes."""
+
+    @property
+    def commands(self) -> tuple[Check, ...]:
+        """The commands that check it."""
+        if self.checks or self.verification.kind != "command":
+            return self.checks
+        return (Check(run=self.verification.command),)
 
 
 class Doubt(Struct, frozen=True):
@@ -53,3 +78,5 @@ class Doubt(Struct, frozen=True):
     message: str
     line: int
     """Counted from 1."""
+    place: str = ""
+    """The document, relative to the folder of documents; empty for a session log."""

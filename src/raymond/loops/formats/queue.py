@@ -202,8 +202,8 @@ def doubts_of(item: Item, text: str, doubts: Iterable[Doubt]) -> list[Doubt]:
 
 
 def key(item: Item) -> str:
-    """What makes two items the same: their title, whatever its case and blanks."""
-    return key_of(item.title)
+    """What makes two items the same: their id, or their title, whatever its case and blanks."""
+    return item.id or key_of(item.title)
 
 
 @lru_cache(1 << 15)

@@ -77,6 +77,18 @@ def compose(log: SessionLog) -> str:
     return "\n".join(parts)
 
 
+def joined(before: str, log: SessionLog, title: str) -> SessionLog:
+    """A log of several items: what the text `before` says, then this one, each part under the title of its item."""
+    parts = {}
+    for heading in HEADINGS:
+        found = sections.find(before, heading)
+        old = _body(before[found.body : found.end]) if found else ""
+        new = foreign_text.prose(log.told.get(heading, ""), _LEVEL + 1, HEADINGS).strip()
+        own = f"### {foreign_text.inline(log.title)}\n\n{new}" if new and not queue.is_nothing(new) else ""
+        parts[heading] = "\n\n".join(filter(None, (old, own)))
+    return SessionLog(title, parts, log.next_steps)
+
+
 def told(reply: str) -> dict[str, str]:
     """The sections that an agent wrote in its last message; what is under no heading of ours is part of the summary."""
     reply = sections.adapted(reply, "\n")

@@ -11,7 +11,8 @@ Status: TypeAlias = Literal["running", "paused", "stopping", "complete", "failed
 Outcome: TypeAlias = Literal["passed", "failed", "skipped"]
 ORDER = (
     *("status", "startedAt", "lastUpdated", "maxSessions", "currentSession", "sourceSession"),
-    *("maxIterations", "currentIteration", "currentTask", "scope", "completedTasks", "failedTasks"),
+    *("maxIterations", "maxStories", "currentIteration", "currentStory", "currentTask", "scope"),
+    *("completedStories", "failedStories", "completedTasks", "failedTasks"),
     *("completedItems", "failedItems", "queueSnapshot"),
     *("version", "pid", "host", "workflow_id"),
 )
@@ -71,7 +72,65 @@ class RalphState(Struct, frozen=True):
     currentIteration: int
 
 
-def known(state: SessionState | RalphState) -> dict[str, Any]:
+class CompletedTask(Struct, frozen=True):
+    """A task or a story that is done."""
+
+    id: str
+    title: str
+    verified: bool
+    duration: int
+    """Milliseconds."""
+    verdict: str = ""
+
+
+class FailedTask(Struct, frozen=True):
+    """One that was given up."""
+
+    id: str
+    title: str
+    error: str
+    attempts: int
+    verdict: str = ""
+
+
+class Scope(Struct, frozen=True):
+    """Which tasks a loop works through; empty for all."""
+
+    area: str = ""
+    taskGroup: str = ""
+
+
+class TaskState(Struct, frozen=True):
+    """The state of a loop over tasks."""
+
+    status: Status
+    startedAt: str
+    lastUpdated: str
+    maxIterations: int
+    currentIteration: int
+    currentTask: str
+    scope: Scope
+    completedTasks: tuple[CompletedTask, ...] = ()
+    failedTasks: tuple[FailedTask, ...] = ()
+
+
+class StoryState(Struct, frozen=True):
+    """The state of a loop over stories."""
+
+    status: Status
+    startedAt: str
+    lastUpdated: str
+    maxStories: int
+    currentIteration: int
+    currentStory: str
+    currentTask: str
+    completedStories: tuple[CompletedTask, ...] = ()
+    failedStories: tuple[FailedTask, ...] = ()
+    completedTasks: tuple[CompletedTask, ...] = ()
+    failedTasks: tuple[FailedTask, ...] = ()
+
+
+def known(state: SessionState | RalphState | TaskState | StoryState) -> dict[str, Any]:
     """The fields of a state, for `write`."""
     found: dict[str, Any] = to_builtins(state)
     return found

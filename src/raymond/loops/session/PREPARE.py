@@ -29,6 +29,9 @@ if hooks.rejection is not None:
 if hooks.changed:
     end(tag("goto", "RECHECK.py", {"input": reply}))
 
+if finishing.is_to_be_judged(work):
+    end(tag("goto", "MANUAL.py", {"input": reply}))
+
 plan = finishing.plan(work, found, gate, reply)
 if isinstance(plan, finishing.Hooks):
     where = "RECHECK.py" if plan.rejection is None else "REJECTED.md"

@@ -2,7 +2,7 @@
 
 # /// raymond
 # retries: 2
-# gate: "{{check}}"
+# gate: "{{checks}}"
 # gate_timeout: "{{check_timeout}}"
 # seal: "{{seal}}"
 # unseal: "{{unseal}}"

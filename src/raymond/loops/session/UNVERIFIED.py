@@ -1,0 +1,11 @@
+"""The item is not done, whatever somebody says: let an agent do it."""
+
+# /// raymond
+# retries: 2
+# ///
+
+from raymond.loops import failing
+from raymond.loops.step import Step, end, tag
+
+step = Step()
+end(tag("reset", "WORK.md", {"input": failing.unverified(step.text("error"), step.text("gate"))}))

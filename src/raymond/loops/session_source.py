@@ -1,0 +1,80 @@
+"""The queue of the newest session log as the source of a loop."""
+
+import os
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from raymond.loops import documents
+from raymond.loops.documents import LOGS, Documents
+from raymond.loops.formats import queue
+from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.formats.queue import Queue
+from raymond.loops.ledger import Entry, Ledger
+from raymond.loops.selection import Passed, Selection, select, without_doubtful
+from raymond.loops.settings import Settings
+from raymond.loops.source import Looked
+
+if TYPE_CHECKING:
+    from raymond.loops.work import Work
+
+_LATE = "tasks were not part of the queue when this loop began, so agents could change them: start another loop"
+
+
+class SessionSource(Struct, frozen=True):
+    """The next steps of a project."""
+
+    documents: Documents
+    settings: Settings
+
+    def look(self, ledger: Ledger) -> Looked:
+        """The queue of the newest session log, and what of it can be worked on."""
+        log, source = self.documents.newest(), self.settings.source
+        if not ledger.entries and source and os.path.exists(self.documents.path(LOGS, source)):
+            log = source
+        text = documents.read(self.documents.path(LOGS, log)) if log else ""
+        found = queue.read(text) if log else Queue((), (), None)
+        chosen = self._select(found, ledger)
+        if found.doubts and self.settings.strict:
+            chosen = without_doubtful(chosen, text, found.doubts)
+        return Looked(log, chosen, found.doubts, text)
+
+    def _select(self, found: Queue, ledger: Ledger) -> Selection:
+        """Items that are done when their tasks are verified get the checks of those."""
+        if not any(one.verification.kind == "task-loop" for one in found.items):
+            return select(found.items, ledger, self.settings)
+        from raymond.loops import specs, task_items  # hardly any queue needs them
+
+        known, items, passed = specs.read(self.documents), [], []
+        for item in found.items:
+            linked: Item | str = item
+            if item.verification.kind == "task-loop" and not item.ticked:
+                linked = _LATE
+                if self.settings.links_tasks:
+                    linked = task_items.linked(item, item.metadata.tasks, known, self.settings)
+            if isinstance(linked, Item):
+                items.append(linked)
+            else:
+                passed.append(Passed(item, linked))
+        chosen = select(items, ledger, self.settings)
+        return replace(chosen, passed=[*chosen.passed, *passed])
+
+    def place(self, looked: Looked, item: Item) -> str:
+        """The session log."""
+        return os.path.join(LOGS, looked.log) if looked.log else ""
+
+    def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
+        """What is odd about the lines of an item."""
+        return queue.doubts_of(item, looked.text, looked.doubts)
+
+    def done(self, work: "Work", entry: Entry) -> None:
+        """Its tasks are verified; the item itself leaves the queue with the log of its session."""
+        if work.tasks:
+            from raymond.loops import task_items
+
+            task_items.write_passed(work, work.tasks)
+
+    def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
+        """Nothing: the queue in the log of its session says so."""
+        return ""

@@ -1,0 +1,47 @@
+"""What the documents of a loop say once a person has decided about an item that was set aside."""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from raymond.loops import failing
+from raymond.loops.documents import LOGS
+from raymond.loops.formats import queue
+from raymond.loops.ledger import Entry
+from raymond.loops.loop_run import LoopRun
+from raymond.loops.settings import SESSION
+
+Read = Callable[[str], str]
+"""Gives the text of a document, which is named relative to the folder of documents."""
+
+
+def settled(loop: LoopRun, entry: Entry, read: Read, again: str | None = None) -> dict[str, str]:
+    """The documents that change, with their new texts: the item is done, or with a reason to be done `again`."""
+    texts = _of_queue(loop, entry, read, again) if loop.loop == SESSION else _of_plans(entry, read, again)
+    return {place: text for place, text in texts.items() if text != read(place)}
+
+
+def _of_queue(loop: LoopRun, entry: Entry, read: Read, again: str | None) -> dict[str, str]:
+    name = loop.documents.newest()
+    return {os.path.join(LOGS, name): _without(read(os.path.join(LOGS, name)), entry.key, again)} if name else {}
+
+
+def _without(text: str, key: str, again: str | None) -> str:
+    """A session log in which the item waits for nobody."""
+    for item in queue.read(text).items:
+        if queue.key(item) == key and item.verification.kind == "blocked":
+            block = "" if again is None else _unblocked(item.raw, again)
+            return text[: item.start] + block + text[item.end :]
+    return text
+
+
+def _unblocked(raw: str, reason: str) -> str:
+    told = f"   It was rejected: {' '.join(reason.split())}\n" if reason.strip() else ""
+    block = queue.unmarked(raw, f"[BLOCKED: {failing.WAITS}")
+    return f"{block}{told}" if block.endswith("\n") else f"{block}\n{told}"
+
+
+def _of_plans(entry: Entry, read: Read, again: str | None) -> dict[str, str]:
+    from raymond.loops import plan_settling
+
+    return plan_settling.settled(entry, read, again, datetime.now(UTC).astimezone())

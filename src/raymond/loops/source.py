@@ -1,0 +1,43 @@
+"""Source: where the items of a loop come from, and where it is written down what became of them."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.ledger import Entry, Ledger
+from raymond.loops.selection import Selection
+
+if TYPE_CHECKING:
+    from raymond.loops.work import Work
+
+
+class Looked(Struct, frozen=True):
+    """What there is to do now."""
+
+    log: str
+    """The name of the newest session log; empty when there is none."""
+    selection: Selection
+    doubts: tuple[Doubt, ...] = ()
+    """What may not mean what its author thinks."""
+    text: str = ""
+    """The whole log, where the items come from it."""
+
+
+class Source(Protocol):
+    """The documents with the items of a loop."""
+
+    def look(self, ledger: Ledger) -> Looked:
+        """What there is to do, after what was done."""
+
+    def place(self, looked: Looked, item: Item) -> str:
+        """The document that an item comes from, relative to the folder of documents; empty when there is none."""
+
+    def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
+        """What about an item may not mean what its author thinks."""
+
+    def done(self, work: "Work", entry: Entry) -> None:
+        """Write down that an item counts."""
+
+    def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
+        """Write down that it does not; the item that was made to repair it, if any, in words."""

@@ -1,0 +1,67 @@
+"""The implementation specs of a project: every task, and the file that it is in."""
+
+import os
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from raymond.loops import documents
+from raymond.loops.documents import SPECS, Documents
+from raymond.loops.formats import task_id, task_spec
+from raymond.loops.formats.item import Doubt
+from raymond.loops.formats.task import Task
+
+
+class Placed(Struct, frozen=True):
+    """A task, and the spec that it is in, relative to the folder of documents."""
+
+    task: Task
+    place: str
+
+
+class Specs(Struct, frozen=True):
+    """All of them."""
+
+    tasks: dict[str, Placed]
+    """By id, in the order of the ids."""
+    doubts: tuple[Doubt, ...]
+    twice: dict[str, tuple[str, ...]]
+    """Ids that several tasks have, and where each is."""
+
+    def in_group(self, name: str) -> list[Placed]:
+        """The tasks that a name stands for: a task with its repairs, a group `1.4`, or an area `1`."""
+        return [one for id, one in self.tasks.items() if task_id.belongs(id, name)]
+
+
+def read(found: Documents) -> Specs:
+    """The specs as they are now."""
+    placed: dict[str, Placed] = {}
+    where: dict[str, list[str]] = {}
+    doubts: list[Doubt] = []
+    for place in paths(found):
+        spec = task_spec.read(documents.read(found.path(place)))
+        doubts += [Doubt(one.message, one.line, place) for one in spec.doubts]
+        for task in spec.tasks:
+            where.setdefault(task.id, []).append(f"{found.shown(place)}:{task.line}")
+            placed.setdefault(task.id, Placed(task, place))
+    twice = {id: tuple(places) for id, places in where.items() if len(places) > 1}
+    ordered = {id: placed[id] for id in sorted(placed, key=task_spec.order)}
+    return Specs(ordered, tuple(doubts), twice)
+
+
+def paths(found: Documents) -> Iterator[str]:
+    """The specs, relative to the folder of documents; links lead nowhere."""
+    for area in _listed(found.path(SPECS)):
+        for name in _listed(found.path(SPECS, area)):
+            place = os.path.join(SPECS, area, name)
+            if documents.is_spec(place):
+                yield place
+
+
+def _listed(folder: str) -> list[str]:
+    if os.path.islink(folder):
+        return []
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

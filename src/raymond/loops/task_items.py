@@ -1,0 +1,214 @@
+"""Tasks of implementation specs as items of a loop, and what is written into the spec when one ends."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from raymond.loops import checks as written_checks
+from raymond.loops import documents
+from raymond.loops.formats import foreign_text, task_edit, task_id
+from raymond.loops.formats.item import Item, Metadata, Verification
+from raymond.loops.formats.task import Task
+from raymond.loops.settings import Settings
+from raymond.loops.specs import Placed, Specs
+
+if TYPE_CHECKING:
+    from raymond.loops.work import Work
+
+_SHOWN = 60_000
+"""Characters of a task that its agent is given; the rest is in the file."""
+MANUAL = "it waits for a person's judgement: start the loop on a terminal"
+_COMPLETE = "it is complete, and has no check that could verify it"
+
+
+def item_of(placed: Placed, settings: Settings, group: str = "") -> Item:
+    """A task as an item."""
+    task = placed.task
+    kind: Verification = _verification(task)
+    return Item(
+        title=f"{task.id}. {task.title}",
+        verification=kind,
+        priority=1,
+        metadata=Metadata(retries=task.retries, seal=task.seal),
+        details=_body(placed, settings),
+        raw="",
+        start=task.start,
+        end=task.end,
+        proposed=task.proposed,
+        id=task.id,
+        place=placed.place,
+        checks=(task.check,) if task.check else (),
+        criteria=_criteria(task),
+        tasks=(task.id,),
+        group=group,
+        is_claimed=task.status == "complete",
+    )
+
+
+def _verification(task: Task) -> Verification:
+    if task.status == "blocked":
+        return Verification("blocked", task.check.run if task.check else "", task.reason or "the spec says so")
+    if task.check:
+        return Verification("command", task.check.run)
+    return Verification("manual") if task.is_manual else Verification()
+
+
+def _criteria(task: Task) -> tuple[str, ...]:
+    return (task.criteria or (task.title,)) if task.is_manual else ()
+
+
+def _body(placed: Placed, settings: Settings) -> str:
+    body = placed.task.body.strip()
+    if len(body) <= _SHOWN:
+        return body
+    return f"{body[:_SHOWN]}\n\n(The rest is in {settings.docs}/{placed.place}.)"
+
+
+def is_open(task: Task) -> bool:
+    """Whether there is something to do about it: it is not complete, or nobody has verified it."""
+    return task.status != "complete" or not task.verified
+
+
+def obstacle(item: Item, task: Task, settings: Settings) -> str:
+    """Why a task cannot be taken; empty when it can."""
+    if task.problem:
+        return task.problem
+    if not item.checks and settings.skip_unverifiable:
+        return "it has no command that could verify it (--skip-unverifiable)"
+    if item.is_claimed and not item.checks:
+        return "" if item.criteria and settings.asks else MANUAL if item.criteria else _COMPLETE
+    return ""
+
+
+def is_verified_by_tasks(item: Item) -> bool:
+    """Whether the tasks of an item are a part of its check."""
+    return item.verification.kind == "task-loop"
+
+
+def linked(item: Item, names: Iterable[str], known: Specs, settings: Settings) -> Item | str:
+    """An item that is done when these tasks are verified: with their checks; or why it cannot be taken."""
+    found, missing = tasks_of(names, known)
+    if missing:
+        return f"there is no task {', '.join(missing)}"
+    if not found:
+        return "it names no tasks"
+    if twice := [one.task.id for one in found if one.task.id in known.twice]:
+        return f"there are two tasks {twice[0]}: {' and '.join(known.twice[twice[0]])}"
+    left = [one for one in found if is_open(one.task)]
+    for one in left:
+        if one.task.problem:
+            return f"task {one.task.id}: {one.task.problem}"
+        if one.task.status == "blocked":
+            return f"task {one.task.id} is blocked: {one.task.reason or 'the spec says so'}"
+        if one.task.proposed and not settings.accept_proposed:
+            return f"task {one.task.id} is proposed by an agent: --accept-proposed runs it"
+        if not one.task.check and not one.task.is_manual:
+            return f"task {one.task.id} has no check, so nothing shows that it is done"
+    checks = tuple(dict.fromkeys([*item.checks, *(one.task.check for one in found if one.task.check)]))
+    told = written_checks.told(checks)
+    return replace(
+        item,
+        verification=Verification("command", told) if checks else Verification("manual"),
+        checks=checks,
+        criteria=(*item.criteria, *(line for one in left for line in _criteria(one.task))),
+        tasks=tuple(one.task.id for one in left),
+        details="\n\n".join(filter(None, [item.details, *(section(one, settings) for one in left)])),
+        proposed=item.proposed or any(one.task.proposed for one in left),
+        is_claimed=not left,
+    )
+
+
+def section(placed: Placed, settings: Settings) -> str:
+    """A task as a part of the text that an agent is given."""
+    return f"## Task {placed.task.id}. {placed.task.title}\n\n{_body(placed, settings)}"
+
+
+def tasks_of(names: Iterable[str], known: Specs) -> tuple[list[Placed], list[str]]:
+    """The tasks that these names stand for, each once, and the names that stand for none."""
+    found: dict[str, Placed] = {}
+    missing = []
+    for name in names:
+        there = known.in_group(name)
+        found |= {one.task.id: one for one in there}
+        missing += [] if there else [name]
+    return list(found.values()), missing
+
+
+# What is written into the specs
+
+
+def write_passed(work: "Work", ids: Iterable[str], *, by_person: bool = False) -> None:
+    """Mark tasks as complete and verified, and what they repair: that has the same check."""
+    known = _specs(work)
+    for id in ids:
+        if id not in known.tasks:
+            continue
+        for one in (known.tasks[id], *_repaired(known, id)):
+            command = one.task.check.run if one.task.check else "manual" if by_person else "no check"
+            _edit(work, one.place, task_edit.passed, one.task.id, _today(), command)
+
+
+def _repaired(known: Specs, id: str) -> list[Placed]:
+    """The tasks that a fix task repairs: the one it was made for, and fixes before it that have the same check."""
+    own, base = known.tasks[id].task, task_id.base(id)
+    if base == id or own.check is None:
+        return []
+    others = [one for one in known.in_group(base) if one.task.id != id and is_open(one.task)]
+    return [one for one in others if one.task.check == own.check]
+
+
+def write_completed(work: "Work", ids: Iterable[str]) -> None:
+    """Mark tasks as complete that nobody has verified."""
+    known = _specs(work)
+    for id in ids:
+        if id in known.tasks:
+            _edit(work, known.tasks[id].place, task_edit.completed, id)
+
+
+def write_failed(work: "Work", id: str, *, verdict: str, action: str, error: str) -> str:
+    """Mark a task as not verified, with what is known about it; the fix task that was made, in words."""
+    known = _specs(work)
+    if id not in known.tasks:
+        return ""
+    placed = known.tasks[id]
+    reason, _, output = error.partition("\n")
+    command = placed.task.check.run if placed.task.check else ""
+    when, why = _now(), foreign_text.cut(f"{verdict}: {reason}", 300)
+    made = [""]
+
+    def edit(text: str) -> str:
+        text = task_edit.failed(text, id, when, command, why, output, work.attempts_made)
+        if action == "block":
+            return task_edit.blocked(text, id, foreign_text.cut(f"failed {work.failures + 1} times: {reason}", 120))
+        if action == "aside":
+            waits = f"waits for a person (raymond review {work.step.id}): {reason}"
+            return task_edit.blocked(text, id, foreign_text.cut(waits, 160))
+        if action == "create-fix-task":
+            text, made[0] = task_edit.with_fix(text, id, command=command, output=output, reason=reason, mark=work.mark)
+        return text
+
+    _edit(work, placed.place, edit)
+    return f"fix task {made[0]}" if made[0] else ""
+
+
+def _specs(work: "Work") -> Specs:
+    from raymond.loops import specs
+
+    return specs.read(work.step.documents)
+
+
+def _edit(work: "Work", place: str, edit: Callable[..., str], *args: str) -> None:
+    before = documents.read(work.step.documents.path(place))
+    after = edit(before, *args)
+    if after != before:
+        work.write_document(after, place)
+
+
+def _today() -> str:
+    return f"{datetime.now(UTC).astimezone():%Y-%m-%d}"
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,83 @@
+"""The tasks of implementation specs as the source of a loop."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from raymond.loops import specs, task_items
+from raymond.loops.documents import Documents
+from raymond.loops.formats import task_id
+from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.ledger import DONE, PENDING, UNCHECKED, Entry, Ledger
+from raymond.loops.selection import Passed, select
+from raymond.loops.settings import Settings
+from raymond.loops.source import Looked
+from raymond.loops.specs import Placed, Specs
+
+if TYPE_CHECKING:
+    from raymond.loops.work import Work
+
+
+class TaskSource(Struct, frozen=True):
+    """The tasks that are within the scope of a loop."""
+
+    documents: Documents
+    settings: Settings
+
+    def look(self, ledger: Ledger) -> Looked:
+        """The tasks that are not verified, and which of them can be worked on."""
+        known = specs.read(self.documents)
+        items, passed = [], []
+        for placed in known.tasks.values():
+            if not self.has(placed.task.id) or not task_items.is_open(placed.task):
+                continue
+            item = task_items.item_of(placed, self.settings)
+            why = self._obstacle(item, placed, known)
+            if why and item.verification.kind != "blocked":
+                passed.append(Passed(item, why))
+            else:
+                items.append(item)
+        chosen = select(items, ledger, self.settings)
+        chosen = replace(chosen, passed=[*chosen.passed, *_not_closed(passed, ledger)])
+        return Looked(self.documents.newest(), chosen, known.doubts)
+
+    def has(self, id: str) -> bool:
+        """Whether a task is within the scope."""
+        scope = self.settings.task or self.settings.task_group or self.settings.area
+        return not scope or task_id.belongs(id, scope)
+
+    def _obstacle(self, item: Item, placed: Placed, known: Specs) -> str:
+        if placed.task.id in known.twice:
+            return f"there are two tasks {placed.task.id}: {' and '.join(known.twice[placed.task.id])}"
+        return task_items.obstacle(item, placed.task, self.settings)
+
+    def place(self, looked: Looked, item: Item) -> str:
+        """The spec of the task."""
+        return item.place
+
+    def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
+        """What is odd about the lines of a task."""
+        there = specs.read(self.documents).tasks.get(item.id)
+        if there is None:
+            return []
+        first = there.task.line
+        last = first + there.task.body.count("\n") + 1
+        return [one for one in looked.doubts if one.place == item.place and first <= one.line <= last]
+
+    def done(self, work: "Work", entry: Entry) -> None:
+        """Mark it in its spec."""
+        if entry.verdict in (UNCHECKED, PENDING):
+            task_items.write_completed(work, work.tasks)
+        elif entry.verdict in DONE:
+            task_items.write_passed(work, work.tasks, by_person=bool(work.criteria))
+
+    def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
+        """The same for one that does not count; the fix task that was made for it."""
+        return task_items.write_failed(work, work.key, verdict=verdict, action=action, error=error)
+
+
+def _not_closed(passed: list[Passed], ledger: Ledger) -> list[Passed]:
+    """Those that the loop itself has not dealt with."""
+    closed = ledger.closed()
+    return [one for one in passed if one.item.id not in closed]
