@@ -1,0 +1,139 @@
+"""Stories of a PRD as items of a loop, with the tasks that they take."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from raymond.loops import checks, task_items
+from raymond.loops.documents import PRD
+from raymond.loops.formats.item import Item, Metadata, Verification
+from raymond.loops.formats.story import Story, StoryCheck
+from raymond.loops.selection import Passed
+from raymond.loops.settings import Settings
+from raymond.loops.specs import Placed, Specs
+
+NO_TASKS = (
+    "it has no tasks: write **Implemented by:** 1.4.1 under it, or **Implements:** {id} under a task,"
+    " or let an agent propose some with --create-tasks"
+)
+_PROPOSED = (
+    "its tasks are proposed by an agent: look at {where}, remove the lines **Proposed:** yes, or --accept-proposed"
+)
+
+
+class Linked(Struct, frozen=True):
+    """A story, and the names of the tasks that it takes."""
+
+    story: Story
+    names: tuple[str, ...]
+    waits_for: tuple[str, ...] = ()
+    """The stories that have to pass before it."""
+
+
+def items_of(linked: Linked, known: Specs, settings: Settings) -> tuple[list[Item], list[Passed]]:
+    """What can be worked on for a story, in order; and what cannot, with the reason."""
+    story = linked.story
+    own = _item(story, linked.names, settings)
+    found, missing = task_items.tasks_of(linked.names, known)
+    if why := _obstacle(story, linked, own, missing, found, settings):
+        return [], [Passed(own, why)]
+    if not found:
+        return [_planning(own, story)], []
+    left = [one for one in found if task_items.is_open(one.task)]
+    if left and settings.runs_tasks:
+        return _tasks(own, left, known, settings)
+    if task_items.is_verified_by_tasks(own):
+        checked = task_items.linked(own, linked.names, known, settings)
+        return ([checked], []) if isinstance(checked, Item) else ([], [Passed(own, checked)])
+    sections = [task_items.section(one, settings) for one in left]
+    details = "\n\n".join([own.details, *sections])
+    ready = replace(own, details=details, is_claimed=not left)
+    if ready.is_claimed and ready.criteria and not settings.asks:
+        return [], [Passed(own, task_items.MANUAL)]
+    return [ready], []
+
+
+def _obstacle(
+    story: Story, linked: Linked, own: Item, missing: list[str], found: list[Placed], settings: Settings
+) -> str:
+    if story.problem:
+        return story.problem
+    if linked.waits_for:
+        return f"{', '.join(linked.waits_for)} has to pass first"
+    if missing:
+        return f"there is no task {', '.join(missing)}, which implements it"
+    if not found and not settings.create_tasks:
+        return NO_TASKS.format(id=story.id)
+    if own.criteria and settings.skip_manual:
+        return "a person has to judge it (--skip-manual)"
+    proposed = [one for one in found if one.task.proposed and task_items.is_open(one.task)]
+    if proposed and not settings.accept_proposed:
+        return _PROPOSED.format(where=f"{settings.docs}/{proposed[0].place}")
+    return ""
+
+
+def _item(story: Story, names: tuple[str, ...], settings: Settings) -> Item:
+    check = story.check(has_tasks=bool(names))
+    commands = tuple(dict.fromkeys(check.commands()))
+    criteria = tuple(dict.fromkeys(_criteria(check, story)))
+    kind = (
+        Verification("command", checks.told(commands)) if commands else Verification("manual" if criteria else "none")
+    )
+    return Item(
+        title=f"{story.id}: {story.title}",
+        verification=Verification("task-loop") if _names_tasks(check) else kind,
+        priority=story.priority,
+        metadata=Metadata(),
+        details=story.body.strip(),
+        raw="",
+        start=story.start,
+        end=story.end,
+        id=story.id,
+        place=PRD,
+        checks=commands,
+        criteria=criteria,
+        group=story.id,
+    )
+
+
+def _criteria(check: StoryCheck, story: Story) -> Iterator[str]:
+    if check.kind == "manual":
+        yield from check.criteria or story.criteria or (story.title,)
+    for part in check.parts:
+        yield from _criteria(part, story)
+
+
+def _names_tasks(check: StoryCheck) -> bool:
+    return check.kind == "tasks" or any(_names_tasks(part) for part in check.parts)
+
+
+def _planning(own: Item, story: Story) -> Item:
+    """An agent is to say which tasks the story takes."""
+    return replace(
+        own,
+        id=f"{story.id} tasks",
+        title=f"{story.id}: plan its tasks",
+        verification=Verification(),
+        checks=(),
+        criteria=(),
+        is_plan=True,
+    )
+
+
+def _tasks(own: Item, left: Iterable[Placed], known: Specs, settings: Settings) -> tuple[list[Item], list[Passed]]:
+    """The tasks of a story as items of their own; the story is next when none of them is left."""
+    ready, passed = [], []
+    for placed in left:
+        item = task_items.item_of(placed, settings, own.id)
+        why = task_items.obstacle(item, placed.task, settings)
+        if placed.task.id in known.twice:
+            why = f"there are two tasks {placed.task.id}: {' and '.join(known.twice[placed.task.id])}"
+        if why and item.verification.kind != "blocked":
+            passed.append(Passed(item, why))
+        else:
+            ready.append(item)
+    if not ready:
+        names = ", ".join(one.task.id for one in left)
+        passed.append(Passed(own, f"its tasks are not verified: {names}"))
+    return ready, passed

@@ -1,0 +1,54 @@
+"""How far the stories of a project are, what they took, and how fast they pass."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from raymond.loops import documents, metrics, specs, starting
+from raymond.loops.documents import PRD
+from raymond.loops.formats import prd, prd_status
+from raymond.loops.ledger import NO_CHANGE, PASSED
+from raymond.loops.loop_run import LoopRun
+from raymond.loops.metrics import Effort, Metrics
+from raymond.loops.opening import Place
+from raymond.loops.settings import STORIES, TASKS, Settings
+from raymond.loops.story_source import StorySource
+from raymond.store import project as projects
+
+_RUNS = 200
+"""Loops that are looked at, the latest first."""
+
+
+def document(place: Place) -> dict[str, Any]:
+    """All of it for programs."""
+    return metrics.document(_measured(place))
+
+
+def text(place: Place) -> str:
+    """All of it for people."""
+    return metrics.text(_measured(place))
+
+
+def _measured(place: Place) -> Metrics:
+    found = place.documents
+    stories = prd.read(documents.read(found.path(PRD))).stories
+    status = prd_status.merged(StorySource(found, Settings(loop=STORIES, docs=found.docs)).status(), stories)
+    counted = metrics.tasks(one.task for one in specs.read(found).tasks.values())
+    return metrics.measure(status, counted, _effort(place), datetime.now(UTC))
+
+
+def _effort(place: Place) -> Effort:
+    """What the loops over stories and tasks of this project took, for each item that they verified."""
+    verified, seconds, cost, count = 0, 0.0, 0.0, 0
+    for loop in _loops(place):
+        count += 1
+        verified += sum(one.verdict in (PASSED, NO_CHANGE) for one in loop.ledger.entries)
+        seconds += sum(one.seconds for one in loop.ledger.entries)
+        cost += loop.run.cost
+    return Effort(verified, seconds, cost) if count else Effort()
+
+
+def _loops(place: Place) -> Iterator[LoopRun]:
+    project = projects.at(place.documents.cwd)
+    for loop in (STORIES, TASKS):
+        yield from starting.every(project, loop, _RUNS)

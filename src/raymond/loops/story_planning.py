@@ -1,0 +1,67 @@
+"""What must hold before a loop over stories begins."""
+
+from raymond.errors import UsageError
+from raymond.loops import documents, opening, task_items
+from raymond.loops.documents import PRD, PRD_STATUS
+from raymond.loops.formats import prd, prd_status
+from raymond.loops.formats.state_file import Broken
+from raymond.loops.formats.story import Story
+from raymond.loops.opening import Place
+from raymond.loops.settings import Settings
+from raymond.loops.specs import Specs
+from raymond.loops.story_items import NO_TASKS
+from raymond.loops.story_source import StorySource
+
+_EXAMPLE = "`## User Stories`, then `### US-1: Title` with `**Acceptance Criteria:**` and `**Implemented by:** 1.1.1`"
+
+
+def check(place: Place, settings: Settings, known: Specs) -> None:
+    """Refuse a PRD that a loop could not work through."""
+    found = place.documents
+    opening.check_size(found, PRD)
+    text = documents.read(found.path(PRD))
+    stories = prd.read(text).stories
+    if not text:
+        hint = f"write it: {_EXAMPLE}; or raymond prd import FILE makes one of another format"
+        raise UsageError(f"there is no {found.shown(PRD)}", hint=hint)
+    if not stories:
+        raise UsageError(f"{found.shown(PRD)} has no stories", hint=f"write {_EXAMPLE}")
+    _check_ids(place, settings, [(one.id, one.line) for one in stories])
+    _check_status(place)
+    _check_tasks(place, settings, known, stories)
+
+
+def _check_ids(place: Place, settings: Settings, ids: list[tuple[str, int]]) -> None:
+    shown, lines = place.documents.shown(PRD), dict[str, int]()
+    for id, line in ids:
+        if id in lines:
+            what = f"two stories have the id {id}: {shown}:{lines[id]} and {shown}:{line}"
+            raise UsageError(what, hint="give one of them another id")
+        lines[id] = line
+    if settings.story and settings.story not in lines:
+        hint = f"{shown} has {opening.few(list(lines))}"
+        raise UsageError(f"--story {settings.story}: there is no such story", hint=hint)
+
+
+def _check_status(place: Place) -> None:
+    found = place.documents
+    opening.check_size(found, PRD_STATUS)
+    text = documents.read(found.path(PRD_STATUS))
+    if not text:
+        hint = "raymond prd status-init builds it, and shows which tasks it links to which stories"
+        raise UsageError(f"there is no {found.shown(PRD_STATUS)}", hint=hint)
+    try:
+        prd_status.read(text)
+    except Broken as error:
+        hint = "repair it, or raymond prd status-init keeps it aside and builds another one"
+        raise UsageError(f"{found.shown(PRD_STATUS)}: {error}", hint=hint) from None
+
+
+def _check_tasks(place: Place, settings: Settings, known: Specs, stories: tuple[Story, ...]) -> None:
+    """Refuse stories that the loop would come to and that nothing says how to implement."""
+    source = StorySource(place.documents, settings)
+    for linked in source.failing(known, stories)[: settings.most or None]:
+        if not task_items.tasks_of(linked.names, known)[0] and not settings.create_tasks:
+            where = f"{place.documents.shown(PRD)}:{linked.story.line}"
+            what, _, hint = NO_TASKS.format(id=linked.story.id).partition(": ")
+            raise UsageError(f"{where}: {linked.story.id}: {what}", hint=hint)

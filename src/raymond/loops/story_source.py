@@ -1,0 +1,110 @@
+"""The stories of a PRD as the source of a loop."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from raymond.loops import documents, specs, story_items, task_items
+from raymond.loops.documents import PRD, PRD_STATUS, Documents
+from raymond.loops.formats import foreign_text, prd, prd_status
+from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.formats.prd_status import Result
+from raymond.loops.formats.state_file import Broken
+from raymond.loops.ledger import OWN_CHECK, PENDING, PLANNED, UNCHECKED, Entry, Ledger
+from raymond.loops.selection import Passed, select
+from raymond.loops.settings import Settings
+from raymond.loops.source import Looked
+from raymond.loops.specs import Specs
+from raymond.loops.story_items import Linked
+
+if TYPE_CHECKING:
+    from raymond.loops.work import Work
+
+
+class StorySource(Struct, frozen=True):
+    """The stories that do not pass."""
+
+    documents: Documents
+    settings: Settings
+
+    def look(self, ledger: Ledger) -> Looked:
+        """The stories that do not pass, with their tasks, and what of it can be worked on."""
+        known, read = specs.read(self.documents), prd.read(documents.read(self.documents.path(PRD)))
+        items: list[Item] = []
+        passed: list[Passed] = []
+        for linked in self.failing(known, read.stories):
+            ready, others = story_items.items_of(linked, known, self.settings)
+            items += ready
+            passed += others
+        chosen = select(items, ledger, self.settings)
+        closed = ledger.closed()
+        chosen = replace(chosen, passed=[*chosen.passed, *(one for one in passed if one.item.id not in closed)])
+        doubts = [Doubt(one.message, one.line, PRD) for one in read.doubts]
+        return Looked(self.documents.newest(), chosen, (*doubts, *known.doubts))
+
+    def status(self) -> dict[str, Any]:
+        """What docs/prd-status.json says; empty when it cannot be read."""
+        try:
+            return prd_status.read(documents.read(self.documents.path(PRD_STATUS)) or "{}")
+        except Broken:
+            return prd_status.empty(self.documents.shown(PRD))
+
+    def failing(self, known: Specs, stories: tuple[Any, ...]) -> list[Linked]:
+        """The stories within the scope that do not pass, in the order in which they are taken."""
+        status = prd_status.merged(self.status(), stories)
+        found = []
+        for story in sorted(stories, key=lambda one: one.priority):
+            entry = prd_status.story(status, story.id) or {}
+            if entry.get("passes") is True or self.settings.story not in ("", story.id):
+                continue
+            before = tuple(id for id in story.depends_on if not _passes(status, id))
+            found.append(Linked(story, self.names(story.id, entry, known), before))
+        return found
+
+    def names(self, id: str, entry: dict[str, Any], known: Specs) -> tuple[str, ...]:
+        """The tasks that a story takes: those of the status file, and those that say so themselves."""
+        own = [placed.task.id for placed in known.tasks.values() if id in placed.task.implements]
+        return tuple(dict.fromkeys([*(entry.get("implementedBy") or ()), *own]))
+
+    def place(self, looked: Looked, item: Item) -> str:
+        """The spec of a task, or the PRD."""
+        return item.place
+
+    def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
+        """Nothing: what is odd about a story was said at the start."""
+        return []
+
+    def done(self, work: "Work", entry: Entry) -> None:
+        """Mark it in the status file, and its tasks in their specs."""
+        if entry.verdict == PLANNED:
+            return
+        if entry.verdict in (UNCHECKED, PENDING):
+            task_items.write_completed(work, work.tasks)
+        else:
+            task_items.write_passed(work, work.tasks, by_person=bool(work.criteria))
+        if work.key == work.group:
+            own = "own check: " if entry.verdict == OWN_CHECK else ""
+            result: Result = "pending" if entry.verdict in (UNCHECKED, PENDING) else "passed"
+            how = "a person has to judge it" if result == "pending" else work.check or "a person says so"
+            self._record(work, result, f"{own}{how}")
+
+    def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
+        """The same for one that does not count."""
+        if work.key != work.group:
+            return task_items.write_failed(work, work.key, verdict=verdict, action=action, error=error)
+        self._record(work, "failed", f"{verdict}: {error.partition(chr(10))[0]}")
+        return ""
+
+    def _record(self, work: "Work", result: Result, notes: str) -> None:
+        stories = prd.read(documents.read(self.documents.path(PRD))).stories
+        date = f"{datetime.fromtimestamp(work.began, UTC):%Y-%m-%dT%H:%M:%SZ}"  # the same when it is repeated
+        status = prd_status.merged(self.status(), stories, date=date)
+        if prd_status.story(status, work.key) is not None:
+            status = prd_status.recorded(status, work.key, result, date, foreign_text.cut(notes, 200))
+        work.write_document(prd_status.write(status), PRD_STATUS)
+
+
+def _passes(status: dict[str, Any], id: str) -> bool:
+    return (prd_status.story(status, id) or {}).get("passes") is True
