@@ -17,7 +17,8 @@ status done; status done --json; logs asks; logs done --json; logs done --step 1
 logs done --debug-dir OUT; cost done; cost --all; cost --here; clean --all --dry-run; cost --all --by day --json; wait done; wait killed --json;
 attach done; attach killed; inbox; inbox --here --json; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run;
 run FLOW --dry-run --run-gates; gate FLOW; gate FLOW START; gate FLOW TURN; gate NOPE START; review; review asks; review done --json;
-continuous-session status; continuous-session status --json; ralph status; ralph NOPE.md; continuous-session start --dry-run; ralph FLOW/START.sh --dry-run
+continuous-session status; continuous-session status --json; ralph status; ralph NOPE.md; continuous-session start --dry-run; ralph FLOW/START.sh --dry-run;
+prd; prd import NOPE.json; prd import FILE --dry-run --as fix-plan
 """
 CHANGING = """
 answer asks yes; answer asks main yes --question 1 --no-resume; answer asks @FILE --no-resume; answer asks; stop asks; stop asks --now; stop killed --now;
@@ -29,7 +30,8 @@ run FLOW --id new --input @FILE --var a=b --json; run FLOW -d --notify true; sta
 run FLOW/START.sh --replies REPLIES --set TURN.md.retries=1; run FLOW --model x --effort x --allow-tool x; FLOW;
 doctor --repair asks; doctor --probe --backend scripted; clean; clean --keep 0s; clean done failed; clean asks;
 trust --yes; trust --forget; adopt --all --yes; adopt x; accept; accept asks; accept asks main --no-resume; reject asks main no; reject done;
-continuous-session stop; continuous-session resume --yes; continuous-session learn x; ralph stop; ralph resume --yes; continuous-session start --yes
+continuous-session stop; continuous-session resume --yes; continuous-session learn x; ralph stop; ralph resume --yes; continuous-session start --yes;
+prd status-init; prd status-init --yes --json; prd import FILE --yes; prd import FILE --as fix-plan --verify true
 """
 
 

@@ -42,6 +42,7 @@ GROUPS = {
         "continuous-session": "work through the next steps of a project, each in a fresh session",
         "task-loop": "work through the tasks of implementation specs, each in a fresh session",
         "story-loop": "work through the stories of a PRD that do not pass",
+        "prd": "keep the status of the stories of a project, or import some",
     },
     "Write": {
         "gate": "run the check of a state now, before a night depends on it",

@@ -35,6 +35,14 @@ def agrees(question: str, *, yes: bool) -> bool:
             return typed in _YES
 
 
+def wants(question: str) -> bool:
+    """Whether the person at this terminal wants it; without a word, no."""
+    while True:
+        typed = _ask(f"{question} ")
+        if typed in ("", *_NO, *_YES):
+            return typed in _YES and typed != ""
+
+
 def _ask(question: str) -> str:
     """What was typed, in small letters; at Ctrl-D and Ctrl-C everything stays as it is."""
     try:

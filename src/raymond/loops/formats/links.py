@@ -11,6 +11,7 @@ from raymond.loops.formats.story import Story
 from raymond.patterns import regex
 
 Confidence: TypeAlias = Literal["high", "medium"]
+BY_STORY, BY_TASK = "the story names it", "the task names it"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WORD = regex(r"[^\W_]{3,}")
 _STOP = frozenset(
@@ -127,14 +128,14 @@ def _named(stories: Sequence[Story], tasks: Sequence[Task]) -> tuple[dict[str, l
             ids = index.get(name, ())
             dangling += [] if ids else [Dangling(story.id, name)]
             for id in ids:
-                found[story.id].setdefault(id, Link(story.id, id, "high", "the story names it"))
+                found[story.id].setdefault(id, Link(story.id, id, "high", BY_STORY))
         dangling += [Dangling(story.id, name) for name in story.depends_on if name not in known]
     for task in tasks:
         for name in task.implements:
             if name not in known:
                 dangling.append(Dangling(task.id, name))
             else:
-                found[name].setdefault(task.id, Link(name, task.id, "high", "the task names it"))
+                found[name].setdefault(task.id, Link(name, task.id, "high", BY_TASK))
     return {id: [*links.values()] for id, links in found.items() if links}, dangling
 
 

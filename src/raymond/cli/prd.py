@@ -1,0 +1,93 @@
+"""`raymond prd`: the stories of a project, and what is known of them."""
+
+import json
+import sys
+from datetime import UTC, datetime
+
+import click
+
+from raymond.cli import loop_questions, loop_verbs, prompt
+from raymond.faces.foreign_text import said, width_of
+from raymond.loops import prd_import, prd_init, starting
+from raymond.loops.documents import Documents
+from raymond.loops.prd_init import STATUS, Survey
+
+_DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of prd.md and the specs (docs).")
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@click.group("prd", context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+def command() -> None:
+    """Keep the status of the stories in docs/prd.md, or import stories from elsewhere."""
+
+
+@command.command("status-init")
+@_DOCS
+@click.option("--yes", is_flag=True, help="Do not ask; links that rest on words in common are taken too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def status_init(docs: str, yes: bool, as_json: bool) -> int:
+    """Build docs/prd-status.json from docs/prd.md and the implementation specs.
+
+    What the file holds already is kept: passes, history and fields of others.
+    """
+    survey = prd_init.look(_documents(docs))
+    if not as_json:
+        print("\n".join(prd_init.table(survey, width_of(sys.stdout))))
+        sys.stdout.flush()
+    for line in prd_init.reports(survey):
+        loop_verbs.tell(line)
+    medium = yes
+    if not yes and prompt.can_ask() and not as_json:
+        if not loop_questions.agrees(f"Write {survey.documents.shown(STATUS)}? [Y/n]", yes=False):
+            loop_verbs.tell("nothing was written")
+            return 0
+        medium = survey.has_medium and loop_questions.wants("Take the medium ones too? [y/N]")
+    elif not yes and survey.has_medium:
+        loop_verbs.tell("only links with high confidence are taken: --yes takes the medium ones too")
+    return _write(survey, medium=medium, as_json=as_json)
+
+
+def _write(survey: Survey, *, medium: bool, as_json: bool) -> int:
+    status = prd_init.status_of(survey, datetime.now(UTC), medium=medium)
+    aside = prd_init.write(survey, status)
+    if aside:
+        loop_verbs.tell(f"the broken one is now {aside}")
+    if as_json:
+        print(json.dumps(prd_init.document(survey, status, medium=medium)))
+    else:
+        print(said(prd_init.told(survey, status), sys.stdout))
+    return 0
+
+
+def _documents(docs: str) -> Documents:
+    return starting.place_here(docs, needs_git=False).documents
+
+
+@command.command("import")
+@click.argument("file", metavar="FILE")
+@_DOCS
+@click.option("--as", "kind", type=click.Choice(prd_import.KINDS), help="What FILE is, if its content does not tell.")
+@click.option("--verify", metavar="COMMAND", default="", help="The check of every task that is imported.")
+@_YES
+@click.option("--dry-run", is_flag=True, help="Show what would be added; nothing is written.")
+def import_(file: str, docs: str, kind: str | None, verify: str, yes: bool, dry_run: bool) -> int:
+    """Add the stories of FILE to docs/prd.md: a prd.json of Ralph, a checklist such as fix_plan.md, or a plan of
+    ralphex.
+
+    Each gets tasks in a new implementation spec. What was imported before is not added again.
+    """
+    plan = prd_import.look(_documents(docs), file, kind or "", verify)
+    for line in prd_import.doubts(plan):
+        loop_verbs.tell(f"warning: {line}")
+    for line in prd_import.lines(plan):
+        print(said(line, sys.stdout))
+    if dry_run or not plan.stories:
+        print("nothing was written" if dry_run else "nothing is new")
+        return 0
+    sys.stdout.flush()
+    if not loop_questions.agrees(f"{prd_import.question(plan)} [Y/n]", yes=yes):
+        loop_verbs.tell("nothing was written")
+        return 0
+    for line in prd_import.write(plan, datetime.now(UTC)):
+        print(said(line, sys.stdout))
+    return 0

@@ -1,0 +1,300 @@
+"""Imports stories that other tools keep: into docs/prd.md, a spec of their own, and docs/prd-status.json."""
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec import Struct
+
+from raymond.errors import Error, UsageError
+from raymond.faces.words import many
+from raymond.loops import documents, prd_init, spec_files
+from raymond.loops.documents import LARGEST, Documents
+from raymond.loops.formats import checklist, comments, imported_text, prd, prd_status, ralph_prd, task_spec
+from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
+from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.prd_init import PRD
+from raymond.loops.spec_files import FOLDER, SpecFile
+from raymond.patterns import regex
+
+KINDS = ("prd-json", "fix-plan", "ralphex")
+_READERS = {
+    "prd-json": ralph_prd.read,
+    "fix-plan": checklist.read_fix_plan,
+    "ralphex": checklist.read_ralphex,
+}
+_ID = regex(prd.ID)
+_SLUG = regex(r"[a-z0-9]+")
+_IMPORTED = "imported"
+_LONGEST = 40
+
+
+class Addition(Struct, frozen=True):
+    """A story that is new."""
+
+    id: str
+    story: ForeignStory
+    tasks: tuple[tuple[str, ForeignTask], ...]
+    """With their ids."""
+    depends_on: tuple[str, ...]
+    is_written: bool = False
+    """Its tasks are in a spec already: an import was cut off."""
+
+
+class Import(Struct, frozen=True):
+    """What an import would add, and where."""
+
+    documents: Documents
+    file: str
+    name: str
+    """The file as its marks have it."""
+    plan: ForeignPlan
+    command: str
+    stories: tuple[Addition, ...]
+    known: int
+    """Stories that were imported before."""
+    prd: str
+    """The text of the PRD."""
+    group: str
+    """The number of the new spec, such as `3.1`."""
+    spec: str
+    """Its path from the folder of documents."""
+
+
+def look(found: Documents, file: str, kind: str, verify: str) -> Import:
+    """Read the file, and find out what of it is new; nothing is changed."""
+    if "\n" in verify or "\r" in verify:
+        raise UsageError("--verify is one line", hint="put several commands into a script, and name that")
+    text = _text(file)
+    kind = kind or _kind(text, file)
+    try:
+        plan = _READERS[kind](text)
+    except Unreadable as error:
+        others = " or ".join(f"--as {one}" for one in KINDS if one != kind)
+        hint = f"it was read as {kind}: fix it, or if it is something else, {others}"
+        raise UsageError(f"{file}:{error.line}: {error}", hint=hint) from None
+    name = _name(found, file)
+    there = _prd(found)
+    specs = spec_files.read(found)
+    lines = set(there.splitlines())
+    new = [one for one in plan.stories if imported_text.mark(name, one.key) not in lines]
+    group, spec = _place(found, specs, file)
+    command = verify or imported_text.one_command(plan.commands)
+    stories = tuple(_additions(found, new, there, specs, name, group))
+    return Import(found, file, name, plan, command, stories, len(plan.stories) - len(new), there, group, spec)
+
+
+def _text(file: str) -> str:
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"{file}: {(error.strerror or '').lower()}", hint="name a file that can be read") from None
+    if len(data) > LARGEST:
+        raise UsageError(f"{file} is larger than {LARGEST >> 20} MiB", hint="split it")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{file}:{line}: this is not UTF-8", hint="save it as UTF-8") from None
+
+
+def _kind(text: str, file: str) -> str:
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+        return "prd-json"
+    if checklist.is_ralphex(text):
+        return "ralphex"
+    if checklist.is_checklist(text):
+        return "fix-plan"
+    what = f"{file}:1: this is neither a prd.json, nor a checklist, nor a plan of ralphex"
+    raise UsageError(what, hint=f"--as {'|'.join(KINDS)} says what it is meant to be")
+
+
+def _name(found: Documents, file: str) -> str:
+    """The file as it is called from here; one from elsewhere by its own name."""
+    path = os.path.relpath(os.path.realpath(file), os.path.realpath(found.cwd))
+    return one_line(os.path.basename(path) if path.startswith("..") else path)
+
+
+def _prd(found: Documents) -> str:
+    path = found.path(PRD)
+    if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+        raise UsageError(f"{found.shown(PRD)} is not a file", hint="move it away")
+    text = documents.read(path)
+    unclosed = comments.masked(text)[1]
+    if unclosed >= 0:
+        what = f"{found.shown(PRD)}:{text.count(chr(10), 0, unclosed) + 1}: this comment is not closed"
+        raise UsageError(what, hint="close it with -->, then import again")
+    return text
+
+
+def _place(found: Documents, specs: list[SpecFile], file: str) -> tuple[str, str]:
+    """The number of a new spec, and its path."""
+    areas = spec_files.areas(found)
+    taken = [*areas.values(), *(int(task_spec.area(task.id)) for spec in specs for task in spec.tasks)]
+    area = next((number for name, number in sorted(areas.items()) if name == f"{number}-{_IMPORTED}"), 0)
+    group = 1 + max((spec.group for spec in specs if spec.area == area), default=0) if area else 1
+    area = area or 1 + max(taken, default=0)
+    stem = os.path.splitext(os.path.basename(file))[0]
+    slug = "-".join(_SLUG.findall(stem.lower()))[:_LONGEST].strip("-") or "stories"
+    return f"{area}.{group}", os.path.join(FOLDER, f"{area}-{_IMPORTED}", f"{area}.{group}-{slug}.md")
+
+
+def _additions(
+    found: Documents, new: list[ForeignStory], there: str, specs: list[SpecFile], name: str, group: str
+) -> Iterator[Addition]:
+    stories = prd.read(there).stories
+    taken = {one.id for one in stories} | _remembered(found)
+    marked = {line: one.id for one in stories for line in one.body.splitlines()[:3]}
+    written = {line: task for spec in specs for task in spec.tasks for line in task.body.splitlines()[:3]}
+    ids: dict[str, str] = {}
+    known: dict[str, list[str]] = {}
+    for story in new:
+        tasks = [written.get(imported_text.mark(name, _key(story, task))) for task in story.tasks]
+        own = next((id for task in tasks if task for id in task.implements), "")
+        if own and own not in taken and all(tasks):
+            known[story.key] = [task.id for task in tasks if task]
+        ids[story.key] = own if story.key in known else _id(story.id, taken)
+        taken.add(ids[story.key])
+    number = 0
+    for story in new:
+        numbers = range(number + 1, number + 1 + len(story.tasks))
+        number += 0 if story.key in known else len(story.tasks)
+        names = known.get(story.key) or [f"{group}.{one}" for one in numbers]
+        needed = [ids.get(one) or marked.get(imported_text.mark(name, one)) for one in story.depends_on]
+        depends = tuple(one for one in needed if one and one != ids[story.key])
+        pairs = tuple(zip(names, story.tasks, strict=True))
+        yield Addition(ids[story.key], story, pairs, depends, is_written=story.key in known)
+
+
+def _remembered(found: Documents) -> set[str]:
+    """The ids of stories that the status file knows, also of those that are gone."""
+    before = prd_init.before(found)[0]
+    return {one["id"] for one in before["stories"]} if before else set()
+
+
+def _key(story: ForeignStory, task: ForeignTask) -> str:
+    return task.key if task.key == story.key else f"{story.key}/{task.key}"
+
+
+def _id(given: str, taken: set[str]) -> str:
+    """An id that no story has: the one it has in its file, if that is free."""
+    wanted = f"US-{int(given)}" if given.isdecimal() and given.isascii() and len(given) < 7 else given
+    if _ID.fullmatch(wanted) and wanted not in taken:
+        return wanted
+    numbers = [int(one[3:]) for one in taken if one.startswith("US-") and one[3:].isdecimal()]
+    return f"US-{1 + max(numbers, default=0)}"
+
+
+# What is written
+
+
+def write(plan: Import, now: datetime) -> Iterator[str]:
+    """Write it all: the spec, the PRD, the status; what was done, in words.
+
+    Cut off in between, the same import again writes what is missing.
+    """
+    spec, text = _spec(plan), _stories(plan)
+    _check(plan, spec, text)
+    if spec:
+        documents.write(plan.documents.path(plan.spec), spec)
+        count = sum(len(one.tasks) for one in plan.stories if not one.is_written)
+        yield f"wrote {plan.documents.shown(plan.spec)}: {many(count, 'task')}"
+    documents.write(plan.documents.path(PRD), text)
+    yield f"added {_count(len(plan.stories))} to {plan.documents.shown(PRD)}"
+    survey = prd_init.look(plan.documents)
+    status = prd_init.status_of(survey, now, medium=False)
+    for one in plan.stories:
+        if one.story.is_done:
+            note = f"done according to {plan.name}; not verified yet"
+            status = prd_status.recorded(status, one.id, "imported", f"{now:%Y-%m-%dT%H:%M:%SZ}", note)
+    aside = prd_init.write(survey, status)
+    if aside:
+        yield f"the broken status file is now {aside}"
+    yield prd_init.told(survey, status)
+
+
+def _spec(plan: Import) -> str:
+    new = [one for one in plan.stories if not one.is_written]
+    if not new:
+        return ""
+    parts = [imported_text.head(plan.group, plan.plan.title, plan.name)]
+    for one in new:
+        for id, task in one.tasks:
+            key = _key(one.story, task)
+            parts.append(imported_text.task(id, task, name=plan.name, key=key, story=one.id, command=plan.command))
+    return "\n".join(parts)
+
+
+def _stories(plan: Import) -> str:
+    level = imported_text.level(plan.prd)
+    return imported_text.added(
+        plan.prd,
+        [
+            imported_text.story(
+                one.id,
+                one.story,
+                name=plan.name,
+                level=level,
+                tasks=[id for id, _ in one.tasks],
+                depends_on=one.depends_on,
+            )
+            for one in plan.stories
+        ],
+    )
+
+
+def _check(plan: Import, spec: str, text: str) -> None:
+    """Refuse what would not be read as it is meant."""
+    tasks = {one.id: one for one in task_spec.read(spec).tasks}
+    stories = {one.id: one for one in prd.read(text).stories}
+    lost = [one.id for one in prd.read(plan.prd).stories if one.id not in stories]
+    if lost:
+        what = f"{plan.documents.shown(PRD)}: with more stories in it, {lost[0]} would not count any more"
+        raise Error(what, hint=f"put all stories under one heading `## {prd.TITLE}`")
+    for one in plan.stories:
+        story = stories.get(one.id)
+        if story is None or story.problem or story.implemented_by != tuple(id for id, _ in one.tasks):
+            what = f"{plan.file}:{one.story.line}: this cannot be added to {plan.documents.shown(PRD)} as it is"
+            raise Error(what, hint="change its title or text, or add the story by hand")
+        for id, _ in () if one.is_written else one.tasks:
+            task = tasks.get(id)
+            run = task.check.run if task and task.check else ""
+            if task is None or task.problem or task.implements != (one.id,) or run != plan.command:
+                what = f"{plan.file}:{one.story.line}: the check `{plan.command}` cannot be written into a spec"
+                raise Error(what, hint="put it into a script, and pass that: --verify 'sh check.sh'")
+
+
+# Words
+
+
+def doubts(plan: Import) -> Iterator[str]:
+    """What may not be meant, with its place."""
+    for one in plan.plan.doubts:
+        yield f"{plan.file}:{one.line}: {one.message}"
+    if plan.stories and not plan.command:
+        yield "there is no check, so a person has to verify each task: --verify COMMAND sets one"
+
+
+def lines(plan: Import) -> Iterator[str]:
+    """What would be added."""
+    if plan.known:
+        yield f"imported before, and left as it is: {_count(plan.known)}"
+    for one in plan.stories:
+        done = " (done according to the file)" if one.story.is_done else ""
+        yield f"{one.id}: {one_line(one.story.title)}{done}"
+        for id, task in one.tasks:
+            if len(one.tasks) > 1:
+                yield f"  {id}. {one_line(task.title)}{' (done according to the file)' if task.is_done else ''}"
+            else:
+                yield f"  {id}. {plan.command or 'manual'}"
+
+
+def question(plan: Import) -> str:
+    """What a person is asked."""
+    spec = plan.documents.shown(plan.spec)
+    return f"Add {_count(len(plan.stories))} to {plan.documents.shown(PRD)}, with tasks in {spec}?"
+
+
+def _count(number: int) -> str:
+    return "1 story" if number == 1 else f"{number:,} stories"

@@ -1,0 +1,194 @@
+"""Builds docs/prd-status.json from the PRD and the implementation specs."""
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from raymond.errors import UsageError
+from raymond.faces.table import Column, lines
+from raymond.faces.words import many
+from raymond.loops import documents, spec_files
+from raymond.loops.documents import Documents
+from raymond.loops.formats import links, prd, prd_status
+from raymond.loops.formats.links import Links
+from raymond.loops.formats.prd import Prd
+from raymond.loops.formats.prd_status import Status
+from raymond.loops.formats.state_file import Broken
+
+PRD, STATUS = "prd.md", "prd-status.json"
+_SHOWN = 5
+"""Names in a list that are told."""
+_COLUMNS = (
+    Column(title="STORY"),
+    Column(title="TITLE", least=10, prose=True),
+    Column(title="CHECK"),
+    Column(title="LINKS"),
+    Column(title="TASKS", least=10, prose=True),
+)
+
+
+class Survey(Struct, frozen=True):
+    """What a PRD and its specs have, and what is known of it so far."""
+
+    documents: Documents
+    prd: Prd
+    links: Links
+    doubts: tuple[str, ...]
+    """Each with its file and line."""
+    before: Status | None
+    """The status file; None when there is none that can be read."""
+    broken: str = ""
+    """Why it cannot."""
+
+    @property
+    def has_medium(self) -> bool:
+        """Whether some links rest on words only."""
+        return any(one.confidence == "medium" for one in self.links.links)
+
+
+def look(found: Documents) -> Survey:
+    """Read everything; nothing is changed."""
+    path = found.path(PRD)
+    if not os.path.isfile(path) or os.path.islink(path):
+        what = "is not a file" if os.path.lexists(path) else "does not exist"
+        raise UsageError(f"{found.shown(PRD)} {what}", hint="write your stories there, or: raymond prd import FILE")
+    read = prd.read(documents.read(path))
+    if not read.stories:
+        hint = "a story begins with a heading such as `### US-1: Log in` under `## User Stories`"
+        raise UsageError(f"{found.shown(PRD)} has no stories", hint=hint)
+    specs = spec_files.read(found)
+    tasks = {task.id: task for spec in reversed(specs) for task in reversed(spec.tasks)}
+    doubts = [f"{found.shown(PRD)}:{one.line}: {one.message}" for one in read.doubts]
+    for spec in specs:
+        doubts += [f"{found.shown(spec.shown)}:{one.line}: {one.message}" for one in spec.doubts]
+    known, broken = before(found)
+    return Survey(found, read, links.find(read.stories, [*reversed(tasks.values())]), tuple(doubts), known, broken)
+
+
+def before(found: Documents) -> tuple[Status | None, str]:
+    """The status file, and why it cannot be read; None when there is none that can."""
+    path = found.path(STATUS)
+    if not os.path.lexists(path):
+        return None, ""
+    if os.path.islink(path) or not os.path.isfile(path):
+        return None, "it is not a file"
+    try:
+        return prd_status.read(documents.content(path)), ""
+    except Broken as error:
+        return None, str(error)
+
+
+def status_of(survey: Survey, now: datetime, *, medium: bool) -> Status:
+    """The status as it would be written; `medium` says whether links that rest on words count."""
+    before = survey.before or prd_status.empty(survey.documents.shown(PRD))
+    date = f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    return prd_status.merged(before, survey.prd.stories, _taken(survey, before, medium), date)
+
+
+def _taken(survey: Survey, before: Status, medium: bool) -> dict[str, list[str]]:
+    """The tasks of each story: those that are named, else those that were taken before and those that are taken now."""
+    kept = {one["id"]: one.get("implementedBy") or [] for one in before["stories"]}
+    found = survey.links.by_story()
+    taken = {}
+    for story in survey.prd.stories:
+        own = found.get(story.id, [])
+        if story.implemented_by or any(one.confidence == "high" for one in own):
+            # What the story names and does not exist stays: whoever works on it is told.
+            named = (*story.implemented_by, *(one.task for one in own if one.why == links.BY_TASK))
+            taken[story.id] = [*dict.fromkeys(named)]
+        else:
+            words = [one.task for one in own] if medium else []
+            taken[story.id] = [*dict.fromkeys((*kept.get(story.id, []), *words))]
+    return taken
+
+
+def write(survey: Survey, status: Status) -> str:
+    """Write the status; the name under which a broken one was put aside, if there was one."""
+    path = survey.documents.path(STATUS)
+    aside = ""
+    if survey.broken:
+        aside = f"{path}.broken"
+        number = 1
+        while os.path.lexists(aside):
+            number += 1
+            aside = f"{path}.broken_{number}"
+        os.replace(path, aside)
+    documents.write(path, prd_status.write(status))
+    return survey.documents.shown(os.path.basename(aside)) if aside else ""
+
+
+# Words
+
+
+def table(survey: Survey, width: int = 0) -> list[str]:
+    """The stories with the links that are proposed."""
+    found = survey.links.by_story()
+    rows = []
+    for story in survey.prd.stories:
+        own = found.get(story.id, [])
+        sure = own[0].confidence if own else "none"
+        kind = "problem" if story.problem else story.check(has_tasks=bool(own)).kind
+        rows.append((story.id, story.title, kind, sure, ", ".join(one.task for one in own) or "-"))
+    return lines(_COLUMNS, rows, width)
+
+
+def reports(survey: Survey) -> Iterator[str]:
+    """What a person should know before the status is written."""
+    yield from (f"warning: {one}" for one in survey.doubts)
+    for one in survey.links.links:
+        if one.confidence == "medium":
+            yield f"medium: {one.task} may belong to {one.story}: {one.why}"
+    for dangling in survey.links.dangling:
+        yield f"link to nothing: {dangling.where} names {dangling.names}, which does not exist"
+    if survey.links.orphans:
+        yield f"belong to no story: {many(len(survey.links.orphans), 'task')} ({_few(survey.links.orphans)})"
+    if survey.links.bare:
+        yield f"without tasks: {_stories(len(survey.links.bare))} ({_few(survey.links.bare)})"
+    if survey.broken:
+        yield f"{survey.documents.shown(STATUS)} is broken and is kept aside: {survey.broken}"
+
+
+def _few(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + rest
+
+
+def _stories(count: int) -> str:
+    return "1 story" if count == 1 else f"{count:,} stories"
+
+
+def told(survey: Survey, status: Status) -> str:
+    """What was written, in words."""
+    numbers = status["statistics"]
+    states = ", ".join(f"{numbers[name]} {name}" for name in ("passed", "failed", "pending"))
+    return f"wrote {survey.documents.shown(STATUS)}: {_stories(numbers['total'])} ({states})"
+
+
+def document(survey: Survey, status: Status, *, medium: bool) -> dict[str, Any]:
+    """All of it for programs."""
+    found = survey.links.by_story()
+    written = {one["id"]: one for one in status["stories"]}
+    return {
+        "file": survey.documents.shown(STATUS),
+        "stories": [
+            {
+                "id": story.id,
+                "title": story.title,
+                "verification": written[story.id]["verification"]["type"],
+                "problem": story.problem or None,
+                "confidence": found[story.id][0].confidence if story.id in found else "none",
+                "tasks": [to_builtins(one) for one in found.get(story.id, [])],
+            }
+            for story in survey.prd.stories
+        ],
+        "medium": medium,
+        "orphans": [*survey.links.orphans],
+        "without_tasks": [*survey.links.bare],
+        "dangling": [to_builtins(one) for one in survey.links.dangling],
+        "doubts": [*survey.doubts],
+        "broken": survey.broken or None,
+        "statistics": status["statistics"],
+    }
