@@ -16,8 +16,8 @@ _KEY = regex(
 )
 _POINT = regex(r"([ \t\xa0]*)[-*+](?:[ \t\xa0]+|\Z)(?:\[[ xX]\][ \t\xa0]+)?")
 _MANUAL = regex(r"manual(?:ly)?\b[\s:–—-]*(.*)", re.IGNORECASE | re.DOTALL)
-_EXIT = regex(r"exit(?:[ \t]+code)?[ \t]*:?[ \t]*([0-9]+)", re.IGNORECASE)
-_OUTPUT = regex(r"output[ \t]+(contains|matches)[ \t]+(.*)", re.IGNORECASE | re.DOTALL)
+_EXIT = regex(r"exit(?:[ \t]{1,4}code)?[ \t]{0,4}:?[ \t]{0,4}([0-9]+)", re.IGNORECASE)
+_OUTPUT = regex(r"output[ \t]{1,4}(contains|matches)[ \t]{1,4}(.*)", re.IGNORECASE | re.DOTALL)
 _RETRIES = regex(r"[0-9]{1,3}")
 _CODE = (masks.OPENING, masks.INSIDE, masks.CLOSING)
 _SHOWN = 60
@@ -46,6 +46,7 @@ class _Reader:
         self.values: dict[str, str] = {}
         self.criteria: list[list[str]] = []
         """The lines of each."""
+        self.seal: list[str] = []
         self.points: list[tuple[str, int]] = []
         """Lines of the list that have no key we know."""
         self.key = ""
@@ -119,7 +120,7 @@ class _Reader:
     def _take(self, key: str, value: str, at: int) -> None:
         bare = value.strip("`").strip()
         if key == "seal":
-            self.found.seal += item_metadata.globs(value)
+            self.seal += item_metadata.globs(value)
         elif key in self.values:
             self._twice(key, at)
         elif key == "type" and bare.lower() not in ("command", "manual", "none"):
@@ -152,6 +153,7 @@ class _Reader:
         elif kind == "none":
             self.problem("it says both that there is none and a command", at)
         self._points()
+        found.seal = tuple(self.seal)
         found.criteria = tuple(map(" ".join, self.criteria))
         fields = self._expected(at)
         if command and not found.problem:

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from functools import lru_cache
 from typing import Any
 
 from raymond.loops.formats import task_check
@@ -166,6 +167,7 @@ _FIELDS = {
 }
 
 
+@lru_cache(64)
 def read(text: str) -> Spec:
     """The tasks of a spec. Never raises: what cannot be read is a doubt, and a `problem` of its task."""
     return _Reader(text).spec()
