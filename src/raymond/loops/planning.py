@@ -4,7 +4,7 @@ import os
 import shlex
 
 from raymond.errors import UsageError
-from raymond.loops import opening, specs
+from raymond.loops import opening, spec_files, specs
 from raymond.loops.documents import PRD, PRD_STATUS, SPECS
 from raymond.loops.formats import task_spec
 from raymond.loops.opening import Place
@@ -16,8 +16,10 @@ _EXAMPLE = "1-core/1.1-parser.md"
 
 def check(place: Place, settings: Settings) -> None:
     """Refuse a plan that a loop could not work through."""
-    known = specs.read(place.documents)
     _check_seen(place)
+    for spec in spec_files.paths(place.documents):
+        opening.check_size(place.documents, spec)
+    known = specs.read(place.documents)
     for id, places in known.twice.items():
         what = f"two tasks have the id {id}: {' and '.join(places)}"
         raise UsageError(what, hint="give one of them another id")
@@ -40,8 +42,6 @@ def _check_seen(place: Place) -> None:
 
 def _check_tasks(place: Place, settings: Settings, known: Specs) -> None:
     found = place.documents
-    for place_ in specs.paths(found):
-        opening.check_size(found, place_)
     if not known.tasks:
         example = shlex.quote(found.shown(SPECS, _EXAMPLE))
         hint = f"write one as {example}, with headings such as `### 1.1.1. Read numbers`; docs/loops.md#tasks shows all"

@@ -9,12 +9,12 @@ from msgspec import Struct
 from raymond.errors import Error, UsageError
 from raymond.faces.words import many
 from raymond.loops import documents, prd_init, spec_files
-from raymond.loops.documents import LARGEST, Documents
+from raymond.loops.documents import LARGEST, SPECS, Documents
 from raymond.loops.formats import checklist, comments, imported_text, prd, prd_status, ralph_prd, task_spec
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.prd_init import PRD
-from raymond.loops.spec_files import FOLDER, SpecFile
+from raymond.loops.spec_files import SpecFile
 from raymond.patterns import regex
 
 KINDS = ("prd-json", "fix-plan", "ralphex")
@@ -137,7 +137,7 @@ def _place(found: Documents, specs: list[SpecFile], file: str) -> tuple[str, str
     area = area or 1 + max(taken, default=0)
     stem = os.path.splitext(os.path.basename(file))[0]
     slug = "-".join(_SLUG.findall(stem.lower()))[:_LONGEST].strip("-") or "stories"
-    return f"{area}.{group}", os.path.join(FOLDER, f"{area}-{_IMPORTED}", f"{area}.{group}-{slug}.md")
+    return f"{area}.{group}", os.path.join(SPECS, f"{area}-{_IMPORTED}", f"{area}.{group}-{slug}.md")
 
 
 def _additions(

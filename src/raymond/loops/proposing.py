@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from raymond.language.check import Check, expected
-from raymond.loops import finishing, markers, specs
+from raymond.loops import finishing, markers, spec_files
 from raymond.loops.documents import SPECS, Documents
 from raymond.loops.formats import foreign_text, session_log, task_spec
 from raymond.loops.formats.task import Task
@@ -20,6 +20,8 @@ _FIELD = regex(r"(?im)^\s*(?:[-*]\s*)?\**(status|verified|proposed|implements|la
 _GAP = regex(r"\n{3,}")
 _LEVEL = 5
 """Headings of this level are not read as tasks."""
+_FOLDER = "-stories"
+"""How the folder of the area ends that these tasks are in."""
 _LISTED = regex(r"(?im)^\s*-\s*(command|expected|timeout|retries|type|criteria|seal)\s*:.*$")
 
 
@@ -54,23 +56,15 @@ def plan(work: Work, found: Inspection, tasks: list[Task], reply: str) -> dict[s
 def _place(found: Documents, story: str) -> str:
     """The spec for the tasks of a story: the one that was made for it before, or the next group of a free area."""
     name = f"{story.lower()}.md"
-    for place in specs.paths(found):
-        if place.endswith(f"-{name}") and "-stories/" in place:
-            return place
-    areas = {int(task_spec.area(id)) for id in specs.read(found).tasks}
-    listed = [one for one in _listed(found) if one.partition("-")[0].isdecimal()]
-    own = next((one for one in listed if one.endswith("-stories")), "")
-    area = own.partition("-")[0] or str(max([0, *areas, *(int(one.partition("-")[0]) for one in listed)]) + 1)
-    folder = own or f"{area}-stories"
-    taken = [int(task_spec.group(id).partition(".")[2]) for id in specs.read(found).tasks if task_spec.area(id) == area]
-    return os.path.join(SPECS, folder, f"{area}.{max([0, *taken]) + 1}-{name}")
-
-
-def _listed(found: Documents) -> list[str]:
-    try:
-        return sorted(os.listdir(found.path(SPECS)))
-    except OSError:
-        return []
+    known = spec_files.read(found)
+    for one in known:
+        if one.folder.endswith(_FOLDER) and one.name.endswith(f"-{name}"):
+            return one.shown
+    areas = spec_files.areas(found)
+    folder = next((one for one in areas if one.endswith(_FOLDER)), "")
+    area = areas[folder] if folder else max([0, *areas.values()]) + 1
+    group = max([0, *(one.group for one in known if one.area == area)]) + 1
+    return os.path.join(SPECS, folder or f"{area}{_FOLDER}", f"{area}.{group}-{name}")
 
 
 def _section(id: str, story: str, task: Task) -> str:

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from raymond.loops import documents
-from raymond.loops.documents import Documents
+from raymond.loops.documents import SPECS, Documents
 from raymond.loops.formats import task_spec
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.task import Task
 from raymond.patterns import regex
 
-FOLDER = "implementation"
 _AREA = regex(r"([0-9]{1,9})-.+")
 _SPEC = regex(r"([0-9]{1,9})\.([0-9]{1,9})-.+\.md")
 
@@ -32,12 +31,12 @@ class SpecFile(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """Its path from the folder of documents."""
-        return os.path.join(FOLDER, self.folder, self.name)
+        return os.path.join(SPECS, self.folder, self.name)
 
 
 def areas(found: Documents) -> dict[str, int]:
     """The folders of areas, and their numbers."""
-    return {name: int(one[1]) for name in _names(found.path(FOLDER)) if (one := _AREA.fullmatch(name))}
+    return {name: int(one[1]) for name in _names(found.path(SPECS)) if (one := _AREA.fullmatch(name))}
 
 
 def read(found: Documents) -> list[SpecFile]:
@@ -46,16 +45,28 @@ def read(found: Documents) -> list[SpecFile]:
 
 
 def _read(found: Documents) -> Iterator[SpecFile]:
+    for path, area, group in _found(found):
+        text = documents.read(found.path(path))
+        spec = task_spec.read(text)
+        _, folder, name = path.split("/")
+        yield SpecFile(area, group, folder, name, text, spec.tasks, spec.doubts)
+
+
+def paths(found: Documents) -> Iterator[str]:
+    """The specs, from the folder of documents."""
+    return (path for path, _, _ in _found(found))
+
+
+def _found(found: Documents) -> Iterator[tuple[str, int, int]]:
+    """The path of each spec, its area and its group."""
     for folder, area in areas(found).items():
-        path = found.path(FOLDER, folder)
+        path = found.path(SPECS, folder)
         if os.path.islink(path) or not os.path.isdir(path):
             continue
         for name in _names(path):
             numbers = _SPEC.fullmatch(name)
             if numbers and int(numbers[1]) == area:
-                text = documents.read(os.path.join(path, name))
-                spec = task_spec.read(text)
-                yield SpecFile(area, int(numbers[2]), folder, name, text, spec.tasks, spec.doubts)
+                yield os.path.join(SPECS, folder, name), area, int(numbers[2])
 
 
 def _names(path: str) -> list[str]:

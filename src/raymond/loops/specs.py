@@ -1,12 +1,9 @@
-"""The implementation specs of a project: every task, and the file that it is in."""
-
-import os
-from collections.abc import Iterator
+"""The tasks of all implementation specs of a project, and the file that each is in."""
 
 from msgspec import Struct
 
-from raymond.loops import documents
-from raymond.loops.documents import SPECS, Documents
+from raymond.loops import spec_files
+from raymond.loops.documents import Documents
 from raymond.loops.formats import task_id, task_spec
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.task import Task
@@ -38,30 +35,11 @@ def read(found: Documents) -> Specs:
     placed: dict[str, Placed] = {}
     where: dict[str, list[str]] = {}
     doubts: list[Doubt] = []
-    for place in paths(found):
-        spec = task_spec.read(documents.read(found.path(place)))
-        doubts += [Doubt(one.message, one.line, place) for one in spec.doubts]
+    for spec in spec_files.read(found):
+        doubts += [Doubt(one.message, one.line, spec.shown) for one in spec.doubts]
         for task in spec.tasks:
-            where.setdefault(task.id, []).append(f"{found.shown(place)}:{task.line}")
-            placed.setdefault(task.id, Placed(task, place))
+            where.setdefault(task.id, []).append(f"{found.shown(spec.shown)}:{task.line}")
+            placed.setdefault(task.id, Placed(task, spec.shown))
     twice = {id: tuple(places) for id, places in where.items() if len(places) > 1}
     ordered = {id: placed[id] for id in sorted(placed, key=task_spec.order)}
     return Specs(ordered, tuple(doubts), twice)
-
-
-def paths(found: Documents) -> Iterator[str]:
-    """The specs, relative to the folder of documents; links lead nowhere."""
-    for area in _listed(found.path(SPECS)):
-        for name in _listed(found.path(SPECS, area)):
-            place = os.path.join(SPECS, area, name)
-            if documents.is_spec(place):
-                yield place
-
-
-def _listed(folder: str) -> list[str]:
-    if os.path.islink(folder):
-        return []
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

@@ -4,6 +4,7 @@ from raymond.errors import UsageError
 from raymond.loops import documents, opening, task_items
 from raymond.loops.documents import PRD, PRD_STATUS
 from raymond.loops.formats import prd, prd_status
+from raymond.loops.formats.prd import Prd
 from raymond.loops.formats.state_file import Broken
 from raymond.loops.formats.story import Story
 from raymond.loops.opening import Place
@@ -20,27 +21,24 @@ def check(place: Place, settings: Settings, known: Specs) -> None:
     found = place.documents
     opening.check_size(found, PRD)
     text = documents.read(found.path(PRD))
-    stories = prd.read(text).stories
+    read = prd.read(text)
     if not text:
         hint = f"write it: {_EXAMPLE}; or raymond prd import FILE makes one of another format"
         raise UsageError(f"there is no {found.shown(PRD)}", hint=hint)
-    if not stories:
+    if not read.stories:
         raise UsageError(f"{found.shown(PRD)} has no stories", hint=f"write {_EXAMPLE}")
-    _check_ids(place, settings, [(one.id, one.line) for one in stories])
+    _check_ids(place, settings, read)
     _check_status(place)
-    _check_tasks(place, settings, known, stories)
+    _check_tasks(place, settings, known, read.stories)
 
 
-def _check_ids(place: Place, settings: Settings, ids: list[tuple[str, int]]) -> None:
-    shown, lines = place.documents.shown(PRD), dict[str, int]()
-    for id, line in ids:
-        if id in lines:
-            what = f"two stories have the id {id}: {shown}:{lines[id]} and {shown}:{line}"
-            raise UsageError(what, hint="give one of them another id")
-        lines[id] = line
-    if settings.story and settings.story not in lines:
-        hint = f"{shown} has {opening.few(list(lines))}"
-        raise UsageError(f"--story {settings.story}: there is no such story", hint=hint)
+def _check_ids(place: Place, settings: Settings, read: Prd) -> None:
+    shown, ids = place.documents.shown(PRD), [one.id for one in read.stories]
+    for id, first, other in read.twice:
+        what = f"two stories have the id {id}: {shown}:{first} and {shown}:{other}"
+        raise UsageError(what, hint="give one of them another id")
+    if settings.story and settings.story not in ids:
+        raise UsageError(f"--story {settings.story}: there is no such story", hint=f"{shown} has {opening.few(ids)}")
 
 
 def _check_status(place: Place) -> None:

@@ -47,6 +47,8 @@ class Prd(Struct, frozen=True):
 
     stories: tuple[Story, ...]
     doubts: tuple[Doubt, ...]
+    twice: tuple[tuple[str, int, int], ...] = ()
+    """Ids that several stories have, with the line of the first one and of the other."""
 
 
 class _Field:
@@ -83,17 +85,19 @@ def read(text: str) -> Prd:
         doubts.append((unclosed, "this comment is not closed, so what follows is part of it"))
     found = [Doubt(message, starts.number(offset)) for offset, message in doubts]
     stories: dict[str, Story] = {}
+    twice = []
     for at, (id, title) in counted.items():
         heading, line = headings[at], starts.number(headings[at].start)
         if id in stories:
             found.append(Doubt(f"there are two stories {id}, and only the first one counts", line))
+            twice.append((id, stories[id].line, line))
             continue
         later = range(at + 1, len(headings))
         end = next((headings[one].start for one in later if one in heads or headings[one].level <= heading.level), None)
         reader = _Reader(plain, heading, line, len(text) if end is None else end)
         stories[id] = reader.story(id, title, text)
         found += reader.doubts
-    return Prd(tuple(stories.values()), tuple(sorted(found, key=lambda doubt: doubt.line)))
+    return Prd(tuple(stories.values()), tuple(sorted(found, key=lambda doubt: doubt.line)), tuple(twice))
 
 
 class _Lines:
