@@ -26,7 +26,7 @@ stop asks --agent main; cancel failed; cancel done; resume; resume asks; resume 
 resume done; resume --all; resume --here --yes; stop --all --yes; clean --force asks; clean --all --keep 0s; resume asks --latest --map x=END; resume asks --latest; resume asks --cd .;
 resume killed --cd . --root . --force; resume failed --agent main --retry; resume failed --agent main --give-up;
 resume asks --agent main --goto END --input @FILE; resume asks --agent main --result x --json;
-run FLOW --id new --input @FILE --var a=b --json; run FLOW -d --notify true; start FLOW --cd . --root . --quiet;
+run FLOW --id new --input @FILE --var a=b --json; run FLOW -d --notify true; start FLOW --cd . --root . --quiet; start FLOW --id new --input @FILE; start FLOW --id asks; start FLOW --id killed --json;
 run FLOW/START.sh --replies REPLIES --set TURN.md.retries=1; run FLOW --model x --effort x --allow-tool x; FLOW;
 doctor --repair asks; doctor --probe --backend scripted; clean; clean --keep 0s; clean done failed; clean asks;
 trust --yes; trust --forget; adopt --all --yes; adopt x; accept; accept asks; accept asks main --no-resume; reject asks main no; reject done;

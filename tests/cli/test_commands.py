@@ -52,14 +52,6 @@ def modes(folder: Path) -> set[str]:
 
 
 @pytest.mark.slow
-def test_start_is_run(room: Room) -> None:
-    done = room.raymond("start", room.flow(DONE), "--id", "r")
-    assert (done.returncode, done.stdout) == (0, "done\n")
-    helps = [room.raymond(name, "--help").stdout.partition("\n\n")[2].partition("\n\n")[2] for name in ("run", "start")]
-    assert helps[0] == helps[1]
-
-
-@pytest.mark.slow
 def test_with_cd_agents_work_there_and_their_project_is_found_from_there(room: Room) -> None:
     flow = room.flow({"START.sh": 'echo "<result>$(pwd)</result>"'})
     there = room.path.parent / "elsewhere" / "deep"

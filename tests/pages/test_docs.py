@@ -150,7 +150,7 @@ def test_every_command_that_can_print_json_is_on_the_page() -> None:
     able = [path for path, command in commands if any("--json" in param.opts for param in command.params)]
     listed = JSON_PAGE[: JSON_PAGE.index("\n## ")]
     assert "raymond run" in able
-    words = [path.removeprefix("raymond ") for path in able if path != "raymond start"]
+    words = [path.removeprefix("raymond ") for path in able]
     assert [name for name in words if not re.search(rf"`(raymond )?{name} --json`", listed)] == []
 
 
@@ -344,6 +344,7 @@ def test_the_table_of_failures_has_a_row_for_every_class_and_for_no_other() -> N
 @pytest.mark.slow
 def test_how_a_run_ended_is_documented(room: Room) -> None:
     check = Check()
+    check.document("Start", json.loads(room.raymond("start", room.flow(DONE, "begun"), "--json").stdout))
     for files, code in ((DONE, 0), (ASKS, 3)):
         done = room.raymond("run", room.flow(files, str(code)), "--json", "--id", f"r{code}")
         assert done.returncode == code

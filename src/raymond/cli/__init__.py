@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Run": {
         "run": "start a workflow (raymond PATH is the same)",
+        "start": "start a workflow in the background, once per --id (for events)",
         "resume": "continue a run that was stopped, paused or killed",
         "list": "list the runs of this project, or of all projects",
         "status": "show what a run is doing",
@@ -35,7 +36,6 @@ GROUPS = {
         "accept": "let such a check count",
         "reject": "send its agent back",
         "cost": "show what the turns of a run cost",
-        "start": "the same as run",
     },
     "Loop": {
         "ralph": "send a prompt file to a fresh agent again and again, until it is done",
@@ -58,7 +58,6 @@ GROUPS = {
     },
 }
 COMMANDS = {name: says for group in GROUPS.values() for name, says in group.items()}
-ALIASES = {"start": "run"}
 COMPLETE = "_RAYMOND_COMPLETE"
 """Set by the script of `raymond completion` when the shell asks for completions."""
 REPORT = "the issue tracker named in `pip show raymond-orchestrator`"
@@ -77,11 +76,10 @@ class Commands(click.Group):
         return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command in the file of its name, or of the name it is an alias of."""
+        """The command in the file of its name."""
         if name not in COMMANDS:
             return None
-        module = ALIASES.get(name, name).replace("-", "_")
-        command: click.Command = import_module(f"raymond.cli.{module}").command
+        command: click.Command = import_module(f"raymond.cli.{name.replace('-', '_')}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

@@ -33,7 +33,7 @@ class NotStarted(Struct, frozen=True):
 def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
     """Drive the run in a new process; print its id once it is driven, or the error."""
     if handle.loaded and not show.quiet:
-        _introduce(handle)
+        introduce(handle)
     failed = launch(handle, show, how)
     if failed:
         print(failed.trouble, file=sys.stderr)
@@ -42,7 +42,7 @@ def start(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
     return 0
 
 
-def _introduce(handle: RunHandle) -> None:
+def introduce(handle: RunHandle) -> None:
     """The first line of a run that begins: who answers, who pays and up to what, which its log would keep to itself."""
     first, told = handle.decisions()[0], lines.Lines()
     told.add(replace(first, events=first.events[:1]), {}, "")
@@ -51,10 +51,15 @@ def _introduce(handle: RunHandle) -> None:
 
 def announce(handle: RunHandle, show: ShowFlags) -> None:
     """Say that the run is driven in the background, and print its id."""
+    tell_log(handle, show)
+    print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
+
+
+def tell_log(handle: RunHandle, show: ShowFlags) -> None:
+    """Say where a run in the background writes what it says."""
     if not show.quiet:
         log = handle.project.run(handle.id).log
         print(said(f"running in the background; log: {log}", sys.stderr), file=sys.stderr)
-    print(f'{{"workflow_id":"{handle.id}"}}' if show.as_json else handle.id)
 
 
 def launch(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> NotStarted | None:

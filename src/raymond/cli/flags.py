@@ -152,6 +152,7 @@ _LIMITS = (
         "--on-ask", type=click.Choice(["wait", "fail"]), help="An agent that asks a person waits, or fails (for CI)."
     ),
 )
+_DETACH = click.option("-d", "--detach", "detach", is_flag=True, help="Run in the background; prints the id.")
 _SHOWING = (
     click.option(
         "--notify", "notify", multiple=True, metavar="CMD|URL", help="Notify when the run ends or asks something."
@@ -163,12 +164,13 @@ _SHOWING = (
     ),
     click.option("--quiet", "-q", is_flag=True, help="Show only warnings, what steps print, and how the run ends."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout at the end."),
-    click.option("-d", "--detach", "detach", is_flag=True, help="Run in the background; prints the id."),
+    _DETACH,
 )
+_ID = click.option("--id", "id_", default="", metavar="ID", help="Name the run; the id must be new.")
 _STARTING = (
     click.argument("path", type=click.Path(readable=False), shell_complete=names.workflow),  # the loader says it better
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="What the first state gets as {{input}}."),
-    click.option("--id", "id_", default="", metavar="ID", help="Name the run; the id must be new."),
+    _ID,
     click.option("--var", "variables", multiple=True, metavar="K=V", help="A variable every agent sees as {{K}}."),
     click.option(
         "--set",
@@ -194,13 +196,20 @@ _STARTING = (
     click.option(
         "--allow-test-edits", is_flag=True, help="Accept in advance that agents change what decides their checks."
     ),
-    click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start -d."),
+    click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start."),
     _TRUSTING,
     _STRICT,
     click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
     click.option("--run-gates", is_flag=True, help="With --dry-run: also run the gates, one after the other."),
     *_SHOWING,
 )
+_ONCE = {
+    _ID: click.option(
+        "--id", "id_", default="", metavar="KEY", help="Start once per KEY: starting it again does nothing."
+    ),
+    _DETACH: click.option("-d", "--detach", "detach", is_flag=True, help="Accepted as for run: it is always so."),
+}
+"""The flags of `run` that mean something else for `start`."""
 _RESUMING = (
     click.option("--all", "every", is_flag=True, help="Every run that a kill or shutdown cut off, in all projects."),
     click.option("--here", is_flag=True, help="Every run that a kill or shutdown cut off, in this project."),
@@ -234,6 +243,15 @@ def starting(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
         return command(path, _read(StartFlags, given))
 
     return _documented(_STARTING, call, command)
+
+
+def starting_once(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
+    """The flags of `start`, handed over as one value: those of `run`, always in the background."""
+
+    def call(path: str, **given: Any) -> int:
+        return command(path, _read(StartFlags, given | {"detach": True}))
+
+    return _documented(tuple(_ONCE.get(one, one) for one in _STARTING), call, command)
 
 
 def looping(own: Sequence[Any], without: Sequence[str]) -> Callable[..., Any]:
@@ -354,7 +372,7 @@ def go_to(flags: StartFlags) -> StartFlags:
     """Change to the directory of --cd; paths in other flags stay relative to where they were typed."""
     if not flags.cd:
         return flags
-    named = flags.input_ if flags.input_ and flags.input_[0] == "@" != flags.input_ else ""
+    named = flags.input_ if flags.input_ and flags.input_[0] == "@" and flags.input_ not in ("@", "@-") else ""
     flags = replace(
         flags,
         replies=flags.replies and os.path.abspath(flags.replies),

@@ -13,6 +13,7 @@ from raymond.cli import background, choice, flags, foreground, streams, texts
 from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
+from raymond.control.start import Loaded
 from raymond.errors import Error, JournalError, UsageError, WorkflowError
 from raymond.faces.foreign_text import said
 
@@ -28,7 +29,16 @@ _MOST_WARNINGS = 10
 def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""
     if given.dry_run:
-        return _dry_run(path, given)
+        return rehearse(path, given)
+    loaded, given, options = prepared(path, given)
+    run = start.begin_here(loaded, options)
+    with begun(run.id):
+        warn(run, path)
+        return (background.start if given.show.detach else foreground.drive)(run, given.show)
+
+
+def prepared(path: str, given: StartFlags) -> tuple[Loaded, StartFlags, start.Choices]:
+    """The workflow, and what it starts with, in the directory where the run is to start; nothing is written."""
     if given.run_gates:
         hint = f"raymond run {pasted.word(path, 'PATH')} --dry-run --run-gates"
         raise UsageError("--run-gates needs --dry-run", hint=hint)
@@ -37,16 +47,19 @@ def command(path: str, given: StartFlags) -> int:
     given, options, _ = choose(given)
     foreground.check(given.show)
     choice.mention_earlier()
-    run = start.begin_here(loaded, options)
-    with _begun(run.id):
-        if run.warnings:
-            _warn(run, path)
-        choice.warn_of_reach(run)
-        choice.warn_of_company(run)
-        return (background.start if given.show.detach else foreground.drive)(run, given.show)
+    return loaded, given, options
 
 
-def _dry_run(path: str, given: StartFlags) -> int:
+def warn(run: RunHandle, path: str) -> None:
+    """Say what is doubtful about a run that has just begun."""
+    if run.warnings:
+        _warn(run, path)
+    choice.warn_of_reach(run)
+    choice.warn_of_company(run)
+
+
+def rehearse(path: str, given: StartFlags) -> int:
+    """Show what would start; the exit code."""
     from raymond.cli import dry_run
     from raymond.control import plan
 
@@ -116,7 +129,7 @@ def _check_path(path: str) -> None:
 
 
 @contextlib.contextmanager
-def _begun(id: str) -> Iterator[None]:
+def begun(id: str) -> Iterator[None]:
     """Whatever the machine refuses from now on, there is a run: starting it again would do its work twice."""
     resume = f"`raymond resume {id}`"
     try:

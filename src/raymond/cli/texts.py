@@ -15,11 +15,11 @@ SENT = 1 << 20
 
 
 def text(given: str, what: str, most: int = MOST) -> str:
-    """The text itself, that of a file with @FILE, or stdin with -; `what` names it in errors.
+    """The text itself, that of a file with @FILE, or stdin with - or @-; `what` names it in errors.
 
     One line break at the end of a file or of stdin is dropped, as a shell does.
     """
-    if given == "-":
+    if given in ("-", "@-"):
         import sys
 
         return exposure.check(_trimmed(_decoded(sys.stdin.buffer.read(most + 1), "stdin", most)), what)

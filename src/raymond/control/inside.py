@@ -99,7 +99,7 @@ def leave() -> None:
     if who.run is None or not who.run.start.allow_start:
         raise UsageError(
             "a step cannot start a run that outlives its own",
-            hint="run it without -d, or start the outer run with --allow-start",
+            hint="`raymond run` without -d runs it inside the step; or start the outer run with --allow-start",
         )
     if MARK in os.environ:
         # By its mark a process is found, and ended, with the run that started it; only a new program is without.

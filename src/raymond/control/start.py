@@ -24,7 +24,7 @@ from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.machine.run_started import TWIN_MAX
 from raymond.store import exports, journal, loader, settings_file, sources
 from raymond.store import project as projects
-from raymond.store.loader import Loaded
+from raymond.store.loader import Loaded as Loaded
 from raymond.store.project import Project
 from raymond.store.run_folder import ID_FORM
 from raymond.system import git

@@ -1,0 +1,118 @@
+"""`raymond start`: start a workflow once for each event."""
+
+import os
+import sys
+
+import click
+import msgspec
+
+from raymond.cli import background, flags, foreground, run
+from raymond.cli.background import NotStarted
+from raymond.cli.flags import ShowFlags, StartFlags
+from raymond.control import repetition, start
+from raymond.control.drive import Resumption
+from raymond.control.handle import RunHandle
+from raymond.control.repetition import Repetition
+from raymond.errors import RunExists
+from raymond.text import visible
+
+_HOW = Resumption(retries=False, by_itself=True)
+"""Nobody asked for a resume: what failed, and what a person or a limit stopped, stays as it is."""
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """What `start --json` prints."""
+
+    workflow_id: str
+    started: bool
+    """False: it was started before."""
+    continued: bool = False
+    same_input: bool = True
+    status: str = "running"
+
+
+@click.command("start")
+@flags.starting_once
+def command(path: str, given: StartFlags) -> int:
+    """Start the workflow in PATH in the background: a folder, a zip, or one state file.
+
+    With --id KEY it is started once: a repetition exits with 0 and starts nothing. If a kill or a shutdown cut off the
+    run of KEY, a repetition continues it.
+    """
+    if given.id_:
+        repetition.check_key(given.id_)
+    if given.dry_run:
+        return _rehearse(path, given)
+    loaded, given, options = run.prepared(path, given)
+    before = repetition.of(loaded, options)
+    if before:
+        return _repeat(before, given.show)
+    try:
+        begun = start.begin_here(loaded, options)
+    except RunExists:
+        before = repetition.of(loaded, options)  # another process was faster
+        if before is None:
+            raise
+        return _repeat(before, given.show)
+    with run.begun(begun.id):
+        run.warn(begun, path)
+        return _begin(begun, given.show)
+
+
+def _rehearse(path: str, given: StartFlags) -> int:
+    if not repetition.is_known(given.id_, given.cd or os.getcwd()):
+        return run.rehearse(path, given)
+    print(f"nothing would start: {_known(given.id_)}", file=sys.stderr)
+    if given.show.as_json:
+        _print(Begun(workflow_id=given.id_, started=False), given.show)
+    return 0
+
+
+def _begin(begun: RunHandle, show: ShowFlags) -> int:
+    """Drive the run that this process has begun, unless a repetition was faster: then that one drives it."""
+    if not show.quiet:
+        background.introduce(begun)
+    failed = background.launch(begun, show, _HOW)
+    if failed and not _is_cared_for(begun, failed):
+        print(failed.trouble, file=sys.stderr)
+        return failed.code
+    background.tell_log(begun, show)
+    return _print(Begun(workflow_id=begun.id, started=True), show)
+
+
+def _repeat(before: Repetition, show: ShowFlags) -> int:
+    """Say that there is such a run; one that was cut off continues, as `resume --all` would continue it."""
+    id = before.handle.id
+    if not before.same_input:
+        print(f"{id} was started before, with another input: raymond status {id}", file=sys.stderr)
+    again = Begun(workflow_id=id, started=False, same_input=before.same_input, status=before.status)
+    if not before.is_cut_off:
+        if before.same_input and not show.quiet:
+            print(_known(id), file=sys.stderr)
+        return _print(again, show)
+    failed = background.launch(before.handle, foreground.as_before(before.handle, show), _HOW)
+    if failed and not _is_cared_for(before.handle, failed):
+        print(f"{id} was started before, no process runs it, and it was not continued", file=sys.stderr)
+        print(failed.trouble, file=sys.stderr)
+        return failed.code
+    if failed:
+        what = visible(failed.trouble) if failed.is_left else _known(id)
+        print(what, file=sys.stderr)
+        return _print(again, show)
+    print(f"{id} was started before, and no process was running it: it continues", file=sys.stderr)
+    background.tell_log(before.handle, show)
+    return _print(msgspec.structs.replace(again, continued=True, status="running"), show)
+
+
+def _is_cared_for(handle: RunHandle, failed: NotStarted) -> bool:
+    """Whether another process drives the run or has driven it, or it is left to its owner."""
+    return failed.is_driven or failed.is_left or not failed.code or repetition.is_driven(handle)
+
+
+def _known(id: str) -> str:
+    return f"{id} was started before: raymond status {id}"
+
+
+def _print(begun: Begun, show: ShowFlags) -> int:
+    print(msgspec.json.encode(begun).decode() if show.as_json else begun.workflow_id)
+    return 0
