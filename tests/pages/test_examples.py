@@ -35,6 +35,8 @@ from running import PATIENCE, Ran, Room
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+PLACES = {"events": "events/workflow"}
+"""Where the workflow is, if other files are beside it."""
 MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded)
 
 ROUND = "REVIEW.md FIX.md"
@@ -59,6 +61,7 @@ EXPECTED = {
         (0, "released 2.1", "START.md DECIDE.sh REVISE.md DECIDE.sh PUBLISH.sh"),
     ],
     "hybrid": [(0, COMMIT_MESSAGE, "START.sh WRITE.md CHECK.sh WRITE.md CHECK.sh")],
+    "events": [(0, "bug: greeting: correct the typing error in the first line", "START.py TRIAGE.md")],
 }
 """For each command of a README: the exit code, the result, and the states visited so far (by `main` unless named)."""
 
@@ -137,20 +140,23 @@ def test_a_readme_is_short_and_has_both_commands(name: str) -> None:
     assert len(text.splitlines()) <= 30
     assert "What to change" in text
     alone, real = fences(text, "bash")
-    assert f"raymond run examples/{name} " in alone
+    command = f"raymond run examples/{PLACES.get(name, name)} "
+    assert command in alone
     assert "--backend" not in alone
-    assert f"raymond run examples/{name} " in real
+    assert command in real
     assert "--backend claude" in real
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_readme_of_an_example_is_no_state(name: str) -> None:
-    loaded = loader.load(str(EXAMPLES / name))
+    loaded = loader.load(str(EXAMPLES / PLACES.get(name, name)))
     assert "README.md" not in loaded.workflow.states
     assert loaded.workflow.name == name
 
 
-@pytest.mark.parametrize("folder", [*(EXAMPLES / name for name in NAMES), ROOT / "src" / "raymond" / "demo"], ids=str)
+@pytest.mark.parametrize(
+    "folder", [*(EXAMPLES / PLACES.get(name, name) for name in NAMES), ROOT / "src" / "raymond" / "demo"], ids=str
+)
 def test_nothing_of_ours_is_warned_of(folder: Path) -> None:
     loaded = loader.load(str(folder))
     said = registry.replies_of(start(place({"START.md": ""}), backend="scripted"), loaded.files)
@@ -167,8 +173,9 @@ def test_a_script_of_an_example_is_bash(script: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_zipped_example_is_the_same_workflow(name: str, tmp_path: Path) -> None:
-    packed = shutil.make_archive(str(tmp_path / name), "zip", EXAMPLES, name)
-    assert loader.load(packed).digest == loader.load(str(EXAMPLES / name)).digest
+    place = EXAMPLES / PLACES.get(name, name)
+    packed = shutil.make_archive(str(tmp_path / name), "zip", place.parent, place.name)
+    assert loader.load(packed).digest == loader.load(str(place)).digest
 
 
 def test_a_zipped_example_runs_like_its_folder(room: Room) -> None:

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Takes webhooks of GitHub, and starts a run when somebody puts a label on an issue.
+
+The secret of the webhook is in the environment: WEBHOOK_SECRET. It needs Python 3.11 and nothing else. It speaks plain
+HTTP to this machine only: put a web server with TLS in front of it.
+"""
+
+import argparse
+import hashlib
+import hmac
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+SECRET = "WEBHOOK_SECRET"
+LARGEST = 5 << 20
+"""Bytes of a payload. Raymond takes up to 16 MiB, GitHub sends up to 25 MB."""
+KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
+"""What can be the id of a run; GitHub sends a UUID."""
+PATIENCE = 60
+"""Seconds for `raymond start`, which returns as soon as the run is in the background."""
+
+
+class Receiver(ThreadingHTTPServer):
+    """What the receiver was started with."""
+
+    daemon_threads = False
+
+    def __init__(self, given: argparse.Namespace, secret: bytes) -> None:
+        self.given, self.secret = given, secret
+        self.at_once = threading.BoundedSemaphore(4)
+        super().__init__((given.host, given.port), Delivery)
+
+    def start(self, key: str, payload: bytes) -> tuple[int, str]:
+        """Start a run for the event, once per key; the status and the text of the answer."""
+        given = self.given
+        # The agents of the run inherit this environment: the secret is not for them.
+        environment = {name: value for name, value in os.environ.items() if name != SECRET}
+        with tempfile.NamedTemporaryFile(dir=given.spool, suffix=".payload") as file:  # mode 0600
+            file.write(payload)
+            file.flush()
+            command = [given.raymond, "start", given.workflow, "--input", f"@{file.name}", "--id", key, "--json"]
+            try:
+                with self.at_once:
+                    done = subprocess.run(
+                        command,
+                        cwd=given.project,
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        capture_output=True,
+                        text=True,
+                        errors="replace",
+                        timeout=PATIENCE,
+                        check=False,
+                    )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                return 500, self.note(key, str(error))
+        if done.returncode != 0:
+            return 500, self.note(key, done.stderr)
+        return 202 if json.loads(done.stdout)["started"] else 200, done.stdout
+
+    def note(self, key: str, why: str) -> str:
+        """Keep the reason to ourselves; what whoever asked is told."""
+        print(f"{key} was not started: {why!r}", file=sys.stderr, flush=True)
+        return "not started: see the log of the receiver, then deliver it again\n"
+
+
+class Delivery(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: Receiver
+    timeout = 10
+    """Seconds for each read: whoever sends nothing does not keep us."""
+
+    def do_POST(self) -> None:
+        """Answer a delivery."""
+        status, text = self.answer()
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def answer(self) -> tuple[int, str]:
+        """The status and the text of the answer; nothing in a request counts before its signature was found right."""
+        length = self.headers.get("Content-Length", "")
+        if not re.fullmatch(r"[0-9]{1,12}", length):
+            return 400, "the length is missing\n"
+        if int(length) > LARGEST:
+            return 413, f"more than {LARGEST} bytes\n"
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            return 400, "the end is missing\n"
+        right = "sha256=" + hmac.new(self.server.secret, body, hashlib.sha256).hexdigest()
+        signature = self.headers.get("X-Hub-Signature-256", "")
+        if not hmac.compare_digest(right.encode(), signature.encode("utf-8", "replace")):
+            return 401, "the signature is wrong\n"
+        key = self.headers.get("X-GitHub-Delivery", "")
+        if not KEY.fullmatch(key):
+            return 400, "X-GitHub-Delivery is missing, or not an id\n"
+        try:
+            event = json.loads(body)
+        except (ValueError, RecursionError):
+            return 400, "this is not JSON\n"
+        if not self.is_meant(event):
+            return 200, "nothing to do\n"
+        return self.server.start(key, body)
+
+    def is_meant(self, event: object) -> bool:
+        """Whether somebody put our label on an issue: in a public repository only people who may do that start runs."""
+        if self.headers.get("X-GitHub-Event") != "issues" or not isinstance(event, dict):
+            return False
+        label = event.get("label")
+        name = label.get("name") if isinstance(label, dict) else ""
+        return event.get("action") == "labeled" and name == self.server.given.label
+
+
+def main() -> None:
+    """Serve until SIGTERM; deliveries that have begun are answered first."""
+    parser = argparse.ArgumentParser(description="Start a run for each webhook of GitHub.")
+    parser.add_argument("--workflow", required=True, help="the workflow to start; relative to the project")
+    parser.add_argument("--project", default=".", help="the directory to start it in")
+    parser.add_argument("--label", default="raymond", help="the label that starts it")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8787)
+    parser.add_argument("--spool", required=True, help="a private folder of its own, for payloads")
+    parser.add_argument("--raymond", default="raymond", help="the program to call")
+    given = parser.parse_args()
+    secret = os.environ.get(SECRET, "").encode()
+    if len(secret) < 16:
+        sys.exit(f"{SECRET} is missing, or shorter than 16 characters: openssl rand -hex 32")
+    spool = Path(given.spool)
+    spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+    spool.chmod(0o700)
+    for left in spool.glob("*.payload"):  # of a receiver that was killed
+        left.unlink()
+    given.spool = str(spool.resolve())
+    with Receiver(given, secret) as receiver:
+        signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=receiver.shutdown).start())
+        print(f"listening on http://{given.host}:{receiver.server_port}", file=sys.stderr, flush=True)
+        receiver.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
