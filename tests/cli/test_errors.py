@@ -1119,9 +1119,9 @@ NO_SENSE = {
         "--keep: `30` is not a duration, like 90s, 10m or 2h\nhint: --keep 30d",
     ),
     "a word that starts nothing": (
-        "init",
+        "new",
         (
-            "there is no command or workflow `init`\n"
+            "there is no command or workflow `new`\n"
             "hint: a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
         ),
     ),

@@ -45,6 +45,7 @@ GROUPS = {
         "prd": "keep the status of the stories of a project, or import some",
     },
     "Write": {
+        "init": "write the slash commands with which Claude Code works through loops",
         "gate": "run the check of a state now, before a night depends on it",
     },
     "Upkeep": {
@@ -263,7 +264,7 @@ def _hint(word: str) -> str:
 
     id = naming.known(word)
     close = difflib.get_close_matches(word, COMMANDS, 1)
-    if word in ("init", "new"):
+    if word == "new":
         return "a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
     if word in ("lint", "check", "validate"):
         return "raymond run PATH --dry-run checks a workflow and starts nothing"
