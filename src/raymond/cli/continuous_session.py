@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from raymond import pasted
-from raymond.cli import flags, loop_flags, loop_group, loop_verbs
+from raymond.cli import flags, loop_flags, loop_group, loop_handing, loop_verbs
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
@@ -16,7 +16,9 @@ from raymond.loops import learning, starting
 from raymond.loops.settings import SESSION
 
 _OWN = (
-    click.option("--max-sessions", type=Count(0), default=5, metavar="N", help="Items at most (5; 0 for no limit)."),
+    click.option(
+        "--max-sessions", "most", type=Count(0), default=5, metavar="N", help="Items at most (5; 0 for no limit)."
+    ),
     click.option("--require-verify", is_flag=True, help="Pass over items without a check."),
     click.option("--from-session", metavar="FILE", help="Begin with the queue of this session log, not of the newest."),
     *loop_flags.COMMON,
@@ -35,13 +37,16 @@ def command() -> None:
 def start(given: StartFlags, **own: Any) -> int:
     """Start the loop, or resume the one that was cut off here."""
     begin = Start(SESSION, given, own, "--max-sessions", "raymond continuous-session edit opens the queue")
-    return begin(
-        lambda: {
-            "most": own["max_sessions"],
-            "require_verify": own["require_verify"],
-            "source": own["from_session"] or "",
-        }
-    )
+    return begin(_settings(own))
+
+
+def _settings(own: dict[str, Any]) -> dict[str, Any]:
+    """The settings that only this loop has."""
+    return {
+        "most": own["most"],
+        "require_verify": own["require_verify"],
+        "source": own["from_session"] or "",
+    }
 
 
 @command.command("edit")
@@ -78,3 +83,4 @@ def learn(text: str, docs: str) -> int:
 
 
 loop_group.add_to(command, SESSION, starting.WORKFLOW)
+loop_handing.add_to(command, SESSION, _OWN[:3], _settings)

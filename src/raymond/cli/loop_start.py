@@ -1,8 +1,8 @@
 """Start a loop over items, whichever says what they are: sessions, tasks or stories."""
 
 import json
+import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,21 +10,20 @@ from msgspec.structs import replace
 from raymond.cli import background, choice, flags, foreground, loop_flags, loop_questions, loop_verbs, prompt
 from raymond.cli import run as runs_of
 from raymond.cli.flags import StartFlags
-from raymond.control import runs
+from raymond.control import config, runs
+from raymond.control import start as starts
+from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
 from raymond.loops import agenda as agendas
-from raymond.loops import documents, opening, starting
+from raymond.loops import documents, handing, opening, starting
 from raymond.loops.agenda import Agenda
 from raymond.loops.documents import LOGS
 from raymond.loops.opening import Place
 from raymond.loops.settings import SESSION, Settings
 from raymond.loops.starting import Found
-
-Opens = Callable[[], str]
-"""Gives the command that opens what a loop works through."""
 
 
 class Start:
@@ -40,8 +39,8 @@ class Start:
         """How a person gets at what the loop works through."""
         self.checkout = ""
 
-    def __call__(self, more: Callable[[], dict[str, Any]]) -> int:
-        """Start the loop, or resume the one that was cut off here; `more` gives settings that only this loop has."""
+    def __call__(self, more: dict[str, Any]) -> int:
+        """Start the loop, or resume the one that was cut off here; `more` are settings that only this loop has."""
         self.given, options, _ = runs_of.choose(self.given)
         foreground.check(self.given.show, dry=self.given.dry_run)
         options.id = starting.new_id(self.loop, self.given.id_)
@@ -52,11 +51,11 @@ class Start:
             return code
         asks = prompt.can_ask() and not self.given.show.detach
         settings = loop_flags.settings(self.loop, self.own, checkout=self.checkout, strict=options.strict, asks=asks)
-        settings = replace(settings, **more())
+        settings = replace(settings, **more)
         if not self.given.dry_run and self.loop == SESSION:
             _recover_log(place)
         settings, agenda = agendas.prepare(place, settings)
-        self._warn(agenda, strict=options.strict)
+        _warn(agenda, self.opens if options.strict else "")
         if self.given.dry_run and self.given.show.as_json:
             print(json.dumps(agendas.plan(place, settings, agenda)))
             return 0
@@ -104,13 +103,6 @@ class Start:
         choice.warn_of_company(handle)
         return (background.start if self.given.show.detach else foreground.drive)(handle, self.given.show)
 
-    def _warn(self, agenda: Agenda, *, strict: bool) -> None:
-        for doubt in agenda.looked.doubts:
-            told = agenda.placed(doubt)
-            if strict:
-                raise UsageError(told, hint=f"{self.opens}; without --strict, this only warns")
-            loop_verbs.tell(f"warning: {told}")
-
     def _nothing(self, agenda: Agenda) -> int:
         print(f"nothing to do: {agenda.where} {agenda.empty}")
         for title, why in agenda.passed():
@@ -135,6 +127,40 @@ class Start:
             print(said(f"dirty:  {opening.few(dirt)}: start asks what to do, or needs --on-dirty", sys.stdout))
         print("nothing was started")
         return 0
+
+
+def hand(loop: str, place: Place, given: dict[str, Any], more: dict[str, Any]) -> RunHandle | str:
+    """Start a loop whose items somebody else does; or say that there is nothing to do."""
+    id = starting.new_id(loop, given["id_"])
+    starting.check_new(id)
+    starting.check_alone(runs.here())
+    place.repository.exclude(place.documents.excluded())
+    if loop == SESSION:
+        _recover_log(place)
+    unused = {"pause": 0.0, "pause_on_fail": False, "summary_prompt": ""}
+    settings = replace(loop_flags.settings(loop, {**given, **unused}), internal=True, **more)
+    settings, agenda = agendas.prepare(place, settings)
+    _warn(agenda)
+    if not agenda.selection.ready:
+        return f"nothing to do: {agenda.where} {agenda.empty}"
+    opening.branch_for(place, id, settings)
+    tree = config.tree_of(os.getcwd())
+    options = starts.configured(starts.Options(id=id), config.load(tree), config.site_rules())
+    loaded = starts.load(handing.WORKFLOW)
+    loaded.workflow.name = loop
+    starts.prepare(loaded, options)
+    settings = _settled(place, id, settings, given["on_dirty"])
+    starting.archive(place.documents, loop)
+    return starting.begin(loaded, options, settings)
+
+
+def _warn(agenda: Agenda, opens: str = "") -> None:
+    """Say what may not mean what its author thinks; with `opens`, how a person gets at it, refuse it."""
+    for doubt in agenda.looked.doubts:
+        told = agenda.placed(doubt)
+        if opens:
+            raise UsageError(told, hint=f"{opens}; without --strict, this only warns")
+        loop_verbs.tell(f"warning: {told}")
 
 
 def _recover_log(place: Place) -> None:

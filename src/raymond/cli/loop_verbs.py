@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from raymond import pasted
-from raymond.cli import background, foreground, loop_questions, loop_resuming, moves, prompt
+from raymond.cli import background, foreground, loop_driving, loop_questions, loop_resuming, moves, prompt
 from raymond.cli.flags import LimitFlags, ResumeFlags, ShowFlags
 from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
@@ -81,6 +81,9 @@ def stop(loop: str, docs: str) -> int:
         return 0
     inside.check_person(f"{loop} stop")
     id = found.loop.id
+    if found.loop.settings.internal:
+        print(loop_driving.stop(found.loop))
+        return 0
     if not found.is_driven:
         print(f"{id} is not running: raymond {loop} resume continues it, raymond cancel {id} ends it for good")
         return 0
@@ -137,6 +140,9 @@ def take_up(
 
     `answers`: whoever asks for it has seen that the loop waits for a person, and wants it to go on.
     """
+    if found.loop is not None and found.loop.settings.internal and not found.loop.run.is_over:
+        hint = f"raymond {loop} next --resume goes on with it, raymond cancel {found.loop.id} ends it for good"
+        raise UsageError(f"{found.loop.id} is worked through from inside of another program", hint=hint)
     if found.is_elsewhere:
         host = found.state.get("host")
         raise UsageError(
@@ -161,9 +167,9 @@ def take_up(
     handle = RunHandle(found.loop.project, found.loop.id)
     if status == "stopping" and not abandonment.is_committing(found.loop):
         return _mark_complete(found.loop, given.show)
-    if unheeded := _unheeded():
-        do = "does" if len(unheeded) == 1 else "do"
-        tell(f"the loop is resumed with the settings it has: {', '.join(unheeded)} {do} not apply")
+    if ignored := unheeded():
+        do = "does" if len(ignored) == 1 else "do"
+        tell(f"the loop is resumed with the settings it has: {', '.join(ignored)} {do} not apply")
     if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
         tell(f"it waits for a person: raymond {loop} resume, or raymond answer {handle.id} continue")
         return 3
@@ -175,7 +181,7 @@ def take_up(
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
 
 
-def _unheeded() -> list[str]:
+def unheeded() -> list[str]:
     """The flags that were typed and say nothing about a loop that is resumed."""
     context = click.get_current_context()
     options = [one for one in context.command.params if isinstance(one, click.Option) and one.name]

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from raymond.cli import flags, loop_flags, loop_group
+from raymond.cli import flags, loop_flags, loop_group, loop_handing
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
@@ -20,7 +20,9 @@ _OWN = (
     click.option("--task", default="", metavar="ID", help="Only this task, e.g. 1.4.1, and what repairs it."),
     click.option("--stop-on-fail", is_flag=True, help="End the loop when a task fails."),
     click.option("--skip-unverifiable", is_flag=True, help="Pass over tasks that no command verifies."),
-    click.option("--session-per-task", is_flag=True, help="Write a session log for each task, not one for all."),
+    click.option(
+        "--session-per-task", "log_per_task", is_flag=True, help="Write a session log for each task, not one for all."
+    ),
     *loop_flags.COMMON,
 )
 
@@ -37,17 +39,14 @@ def command() -> None:
 def start(given: StartFlags, **own: Any) -> int:
     """Start the loop, or resume the one that was cut off here."""
     begin = Start(TASKS, given, own, "--max-iterations", "the tasks are in docs/implementation")
-    return begin(
-        lambda: {
-            "most": own["most"],
-            "area": own["area"],
-            "task_group": own["task_group"],
-            "task": own["task"],
-            "stop_on_fail": own["stop_on_fail"],
-            "skip_unverifiable": own["skip_unverifiable"],
-            "log_per_task": own["session_per_task"],
-        }
-    )
+    return begin(_settings(own))
+
+
+def _settings(own: dict[str, Any]) -> dict[str, Any]:
+    """The settings that only this loop has."""
+    names = ("most", "area", "task_group", "task", "stop_on_fail", "skip_unverifiable", "log_per_task")
+    return {name: own[name] for name in names}
 
 
 loop_group.add_to(command, TASKS, starting.WORKFLOW)
+loop_handing.add_to(command, TASKS, _OWN[:7], _settings)

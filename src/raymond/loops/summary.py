@@ -45,6 +45,9 @@ def how(loop: LoopRun) -> str:
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
     asked = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
+    if loop.settings.internal and not asked:
+        verb = "record" if ledger.open else "next"
+        return f"waits for raymond {loop.loop} {verb}"
     return f"paused: {ledger.why or asked.partition(chr(10))[0] or words.reason(loop.run) or 'it waits for a person'}"
 
 
@@ -62,7 +65,7 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield f"- Run window: {_time(run.started_at)} to {_time(run.now)} ({lasted(run.now - run.started_at)})"
     yield f"- {unit} used: {ledger.sessions} of {loop.settings.most or 'any number'}"
     yield f"- Success rate: {rate(ledger)}"
-    yield f"- Cost: {words.money(run)}"
+    yield f"- Cost: {cost(loop)}"
     commits = [one.commit[:_COMMIT] for one in ledger.entries if one.commit]
     named = f" ({', '.join(commits)})" if commits else ""
     if loop.settings.branch:
@@ -82,6 +85,11 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield from _section("What to do next", advice(loop))
     if ledger.closing:
         yield from ("", "## In the words of an agent", "", prose(ledger.closing, 3).rstrip())
+
+
+def cost(loop: LoopRun) -> str:
+    """What it cost, as far as that is known."""
+    return "unknown: whoever does the items pays" if loop.settings.internal else words.money(loop.run)
 
 
 def rate(ledger: Ledger) -> str:
@@ -218,6 +226,8 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
 
 
 def _resume(loop: LoopRun) -> str:
+    if loop.settings.internal:
+        return f"raymond {loop.loop} next --resume"
     more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
     limit = loop.run.stop.limit if loop.run.stop else ""
     return f"raymond {loop.loop} resume{more.get(limit, '')}"

@@ -53,6 +53,8 @@ def collected(step: Step) -> Ledger:
             take_closing(ledger, outcome)
         elif outcome["state"] in ("PAUSE.py", "ANSWER.py"):
             answered(ledger, outcome)
+        elif outcome["state"] in ("PARK.py", "GO.py"):
+            unparked(ledger, outcome)
         elif outcome["status"] == "done":
             ledger.entries.append(entry_of(json.loads(outcome["result"])))
         else:
@@ -71,6 +73,12 @@ def answered(ledger: Ledger, outcome: dict[str, str]) -> None:
         ledger.ended, ledger.why = "stopped", "an item failed, and nobody could be asked"
     elif outcome["result"].strip().casefold() in (STOP_HERE, "abort", "n", "no"):
         ledger.ended, ledger.why = "stopped", "a person said so"
+
+
+def unparked(ledger: Ledger, outcome: dict[str, str]) -> None:
+    """Somebody asks for the next item, or for the end."""
+    if outcome["status"] != "done" or outcome["result"].strip() == STOP_HERE:
+        ledger.ended, ledger.why = "stopped", "somebody asked for it"
 
 
 def _broken(step: Step, ledger: Ledger, error: str) -> Entry:
@@ -193,13 +201,16 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         **_described(item, step.settings),
     }
     write_state(step, ledger, "running", looked)
-    pause = f"{step.settings.pause:g}s" if step.settings.pause and ledger.entries else None
+    has_pause = step.settings.pause and ledger.entries and not step.settings.internal
+    pause = f"{step.settings.pause:g}s" if has_pause else None
     given = {"after": pause, "label": item.title, **ledger.open, **_told(step, item, looked)}
     return [tag("fork", first_state(item, step.settings), given), wait(ledger)]
 
 
 def first_state(item: Item, settings: Settings) -> str:
     """Where the agent of an item begins: what somebody calls done is checked before anybody is paid for it."""
+    if settings.internal:
+        return "HAND.py"
     if item.is_plan:
         return "PLAN.md"
     return "CHECK.py" if item.is_claimed else "WORK.md"

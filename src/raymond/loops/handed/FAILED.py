@@ -1,0 +1,30 @@
+"""The item did not count: it is handed out again, or it has ended."""
+
+# /// raymond
+# retries: 2
+# ///
+
+import json
+
+from raymond.loops import failing
+from raymond.loops.ledger import GAVE_UP
+from raymond.loops.step import Step, document, end, tag
+from raymond.loops.work import Work
+
+step = Step()
+work = Work(step)
+found = work.inspect()
+gate = json.loads(step.text("gate_result") or "{}")
+failure = failing.read(step.input, step.text("error"), step.text("gate"), gate, work.rejection)
+
+attempt = step.visit
+if failure.may_retry and not found.tampered and attempt < work.attempts:
+    work.save(found, attempt)
+    end(tag("reset", "HAND.py", {"input": failing.told(failure)}))
+
+verdict = "tampered" if found.tampered else failure.verdict
+error = "; ".join([*found.tampered, failure.text])
+reply = step.input if verdict == GAVE_UP else ""
+action = failing.action_of(work, verdict)
+entry = failing.end(work, found, verdict=verdict, error=error, action=action, attempt=attempt, reply=reply)
+end(tag("result", document(entry.write())))

@@ -1,0 +1,393 @@
+"""Loops from the inside: whoever asks for an item has it done, and Raymond believes only that it could not be."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from looping import LOG, Night
+from raymond.control import runs
+from raymond.store import journal, lock
+from running import until
+
+QUEUE = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh two.sh] Write the other\n"
+DONE = "## Summary\nI did it.\n\nITERATION_COMPLETE\n"
+OPENING = """\
+You are continuing an autonomous continuous session loop.
+
+1. Read docs/.continuous-session-state.json for current state
+2. Read the most recent session log in docs/session_logs/
+3. Execute the next item in the queue
+4. Update state and session logs
+5. If more items remain and under limit, spawn next iteration
+
+Current state file: docs/.continuous-session-state.json
+
+Continue the continuous session loop."""
+
+
+class Inside(Night):
+    """A repository with two items, and somebody who does them by hand."""
+
+    def __init__(self, path: Path, queue: str = QUEUE, **files: str) -> None:
+        super().__init__(path, queue, **{"two.sh": "grep -q 7 two.txt\n", **files})
+
+    def call(self, verb: str, *args: str, said: str | None = None) -> subprocess.CompletedProcess[str]:
+        given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if said is None else {"input": said}
+        argv = [sys.executable, "-m", "raymond", "continuous-session", verb, *args]
+        return subprocess.run(
+            argv, cwd=self.path, env=self.room.environment, capture_output=True, text=True, check=False, **given
+        )
+
+    def next(self, *args: str) -> dict[str, Any]:
+        """The document that `next` prints."""
+        done = self.call("next", "--json", *args)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def begin(self, *args: str) -> dict[str, Any]:
+        """The first item of the loop `n`."""
+        return self.next("--id", "n", *args)
+
+    def record(self, said: str | None = DONE, *args: str, code: int = 0) -> dict[str, Any]:
+        """The document that `record` prints."""
+        done = self.call("record", "--json", *args, said=said)
+        assert done.returncode == code, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def refused(self, verb: str, *args: str, said: str | None = None) -> str:
+        """The error of a command that is refused."""
+        done = self.call(verb, *args, said=said)
+        assert (done.returncode, done.stdout) == (2, ""), done.stdout
+        return done.stderr
+
+
+@pytest.fixture
+def inside(tmp_path: Path) -> Inside:
+    return Inside(tmp_path)
+
+
+def test_two_items_are_handed_out_checked_and_committed_one_after_the_other(inside: Inside) -> None:
+    first = inside.begin()
+    assert (first["status"], first["session"], first["most"], first["attempt"]) == ("item", 1, 5, 1)
+    assert first["item"] == {"title": "Write the answer", "details": "", "check": "sh check.sh", "timeout": "600s"}
+    assert (first["log"], first["log_text"]) == (LOG, inside.text(LOG))
+    assert first["prompt"].startswith(OPENING)
+    assert "\n# Write the answer\n" in first["prompt"]
+    assert "do not spawn another agent" in first["prompt"]
+    assert (inside.state["status"], inside.state["currentSession"]) == ("running", 1)
+    inside.write({"answer.txt": "42\n"})
+    done = inside.record()
+    head = inside.git("rev-parse", "HEAD")
+    assert (done["status"], done["verdict"], done["commit"]) == ("recorded", "passed", head)
+    assert (done["remaining"], done["next"]) == (1, True)
+    assert [one["title"] for one in inside.state["completedItems"]] == ["Write the answer"]
+    assert "I did it." in inside.text(done["log"])
+    assert inside.next()["item"]["title"] == "Write the other"
+    inside.write({"two.txt": "7\n"})
+    assert inside.record()["next"] is False
+    end = inside.next()
+    assert (end["status"], end["exit_code"]) == ("done", 0)
+    assert "- Success rate: 100% (2/2)\n- Cost: unknown: whoever does the items pays\n" in end["summary"]
+    assert inside.subjects == ["start", "feat: write the answer", "feat: write the other", "chore(loop): records"]
+    assert inside.git("status", "--porcelain") == ""
+    assert inside.state["status"] == "complete"
+
+
+def test_an_open_item_is_handed_out_again_only_to_who_asks_for_that(inside: Inside) -> None:
+    first = inside.begin()
+    assert inside.refused("next", "--json") == (
+        "error: an item is open: Write the answer\n"
+        "hint: raymond continuous-session record takes what became of it;"
+        " raymond continuous-session next --resume hands it out again\n"
+    )
+    assert inside.next("--resume") == first
+    status = inside.call("status").stdout
+    assert "Mode:     INTERNAL, RUNNING\n" in status
+    assert "waits for raymond continuous-session record\n" in status
+
+
+def test_nobody_can_record_what_was_not_handed_out(inside: Inside) -> None:
+    none = "error: no active continuous session\nhint: raymond continuous-session next starts one\n"
+    assert inside.refused("record", said=DONE) == none
+    assert inside.refused("next", "--resume") == none
+    inside.begin()
+    assert inside.refused("record") == (
+        "error: there is nothing on standard input: what became of the item?\n"
+        "hint: raymond continuous-session record <<'END' with what was said, or record --failed REASON\n"
+    )
+    assert "error: --failed needs a reason" in inside.refused("record", "--failed", " ")
+    inside.write({"answer.txt": "42\n"})
+    first = inside.record()
+    assert inside.refused("record", said=DONE) == (
+        "error: no item is open: what became of the last one is recorded\n"
+        "hint: raymond continuous-session next --json\n"
+    )
+    assert inside.record(None) == first, "whoever asks what became of it may ask twice"
+    assert inside.subjects == ["start", "feat: write the answer"]
+
+
+def test_whoever_says_that_it_is_done_is_not_believed_and_told_why(inside: Inside) -> None:
+    inside.begin()
+    again = inside.record()
+    assert (again["status"], again["attempt"], again["next"]) == ("again", 2, True)
+    assert "`sh check.sh` ended with exit code" in again["reason"]
+    assert "to be handed out again first" in inside.refused("record", said=DONE)
+    second = inside.next()
+    assert (second["attempt"], second["session"]) == (2, 1)
+    assert "An earlier session tried this item, and it did not count" in second["prompt"]
+    inside.write({"answer.txt": "42\n"})
+    assert inside.record()["verdict"] == "passed"
+
+
+@pytest.mark.parametrize("said", ["I cannot.\n\nITERATION_FAILED\n", None], ids=["said", "flag"])
+def test_whoever_says_that_it_cannot_be_done_is_believed(inside: Inside, said: str | None) -> None:
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})  # the check would be green
+    done = inside.record(said, *(() if said else ("--failed", "I cannot.")))
+    assert (done["verdict"], done["counts"], done["commit"]) == ("gave up", False, None)
+    assert done["reason"].endswith("I cannot.")
+    assert inside.subjects == ["start"]
+    assert not (inside.path / "answer.txt").exists(), "what it left is put away"
+
+
+def test_a_changed_test_does_not_count(inside: Inside) -> None:
+    inside.begin()
+    inside.write({"check.sh": "true\n"})
+    done = inside.record()
+    assert (done["verdict"], done["counts"]) == ("review", False)
+    assert "check.sh" in done["reason"]
+    assert inside.text("check.sh") == "grep -q 42 answer.txt\n"
+    assert inside.subjects == ["start"]
+
+
+@pytest.mark.slow
+def test_a_test_that_the_first_attempt_changed_does_not_help_the_second(inside: Inside) -> None:
+    inside.begin()
+    inside.write({"check.sh": "grep -q 43 answer.txt\n"})
+    assert inside.record()["status"] == "again"
+    inside.next()
+    inside.write({"answer.txt": "43\n"})
+    assert inside.record()["verdict"] in ("review", "failed")
+    assert inside.subjects == ["start"]
+
+
+@pytest.mark.slow
+def test_commits_of_its_own_stay_and_rewritten_history_is_tampering(inside: Inside) -> None:
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})
+    inside.commit("mine")
+    assert inside.record()["verdict"] == "passed"
+    assert inside.subjects == ["start", "mine", "feat: write the answer"]
+    inside.next()
+    inside.write({"two.txt": "7\n"})
+    inside.git("add", "-A")
+    inside.git("commit", "-q", "--amend", "-m", "mine now")
+    done = inside.record()
+    assert (done["verdict"], done["counts"]) == ("tampered", False)
+    assert inside.subjects[-2:] == ["feat: write the answer", "chore(loop): records"]
+
+
+@pytest.mark.slow
+def test_what_it_writes_into_the_queue_is_only_proposed(inside: Inside) -> None:
+    inside.begin()
+    inside.write({"answer.txt": "42\n", LOG: inside.text(LOG) + "3. [VERIFY: true] Another\n"})
+    log = inside.record()["log"]
+    assert "*proposed* [VERIFY: true] Another" in inside.text(log)
+    inside.next()
+    inside.write({"two.txt": "7\n"})
+    assert inside.record()["next"] is False
+
+
+def test_a_message_may_have_been_indented_on_its_way(inside: Inside) -> None:
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})
+    done = inside.record("".join(f"  {line}\n" for line in DONE.splitlines()))
+    assert "\n\nI did it.\n\n## Implementation Details\n" in inside.text(done["log"])
+
+
+def test_the_limit_holds_and_the_rest_is_for_the_next_loop(inside: Inside) -> None:
+    inside.begin("--max-sessions", "1")
+    inside.write({"answer.txt": "42\n"})
+    assert inside.record()["next"] is False
+    end = inside.next()
+    assert (end["status"], end["ended"]) == ("done", "limit: the maximum of 1 session was reached")
+    assert inside.state["status"] == "paused"
+    other = inside.next("--max-sessions", "1")
+    assert (other["status"], other["item"]["title"], other["session"]) == ("item", "Write the other", 1)
+    assert other["workflow_id"] != "n"
+
+
+def test_the_time_is_a_limit_too(inside: Inside) -> None:
+    end = inside.begin("--max-time", "1ms")
+    assert (end["status"], end["ended"], end["exit_code"]) == ("done", "limit: the time is used up", 4)
+
+
+def test_nothing_to_do_is_no_loop(tmp_path: Path) -> None:
+    inside = Inside(tmp_path, "1. [BLOCKED: not yet] Publish it\n")
+    end = inside.begin()
+    assert end == {
+        "status": "done",
+        "ended": "nothing to do",
+        "summary": f"nothing to do: {LOG} has nothing that can be worked on",
+    }
+    assert not (inside.path / "docs/.continuous-session-state.json").exists()
+
+
+def test_stop_lets_the_open_item_end_first(inside: Inside) -> None:
+    inside.begin()
+    stopped = inside.call("stop")
+    assert stopped.stdout == "Stopping n. Session 1 ends first; raymond continuous-session status shows it.\n"
+    assert inside.state["status"] == "stopping"
+    inside.write({"answer.txt": "42\n"})
+    done = inside.record()
+    assert (done["verdict"], done["next"]) == ("passed", False)
+    assert inside.next()["ended"] == "stopped: somebody asked for it"
+
+
+def test_stop_between_two_items_ends_it_now(inside: Inside) -> None:
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})
+    inside.record()
+    assert inside.call("stop").stdout == "n has stopped; raymond continuous-session status shows it.\n"
+    assert inside.state["status"] == "complete"
+    assert inside.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+    assert inside.call("stop").stdout == "no active continuous session\n"
+    assert inside.next("--id", "m")["workflow_id"] == "m"
+
+
+# A check that takes longer than anybody waits
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Inside:
+    """A loop whose first item is done, with a check that waits for the file `go` beside the repository."""
+    go = tmp_path / "go"
+    wait = f"touch {tmp_path}/reached\nwhile [ ! -e {go} ]; do sleep 0.02; done\ngrep -q 42 answer.txt\n"
+    inside = Inside(tmp_path, **{"check.sh": wait})
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})
+    assert inside.record(DONE, "--wait", "0s") == {
+        "status": "checking",
+        "workflow_id": "n",
+        "title": "Write the answer",
+    }
+    until(lambda: (tmp_path / "reached").exists(), "the check")
+    return inside
+
+
+def test_a_long_check_runs_on_and_is_asked_for(slow: Inside) -> None:
+    checked = (
+        "error: the last item is being checked\n"
+        "hint: raymond continuous-session record --wait 90s says what became of it\n"
+    )
+    assert slow.refused("next", "--json") == checked
+    assert slow.refused("record", said=DONE) == checked
+    assert slow.record(None, "--wait", "0s")["status"] == "checking"
+    (slow.path.parent / "go").touch()
+    assert slow.record(None, "--wait", "60s")["verdict"] == "passed"
+    assert slow.subjects == ["start", "feat: write the answer"]
+
+
+@pytest.mark.slow
+def test_a_check_whose_process_was_killed_runs_again_and_is_committed_once(slow: Inside) -> None:
+    folder = slow.room.project.run("n")
+    holder = until(lambda: lock.holder(folder), "the driver")
+    os.kill(holder.pid, signal.SIGKILL)
+    slow.room.clear()
+    until(lambda: not runs.is_driven(folder), "its end")
+    assert "the last item is being checked" in slow.refused("next", "--json")
+    assert "the last item is being checked" in slow.refused("record", said="other words")
+    (slow.path.parent / "go").touch()
+    assert slow.record(None)["verdict"] == "passed"
+    assert slow.subjects == ["start", "feat: write the answer"]
+
+
+@pytest.mark.slow
+def test_stop_while_a_check_runs_lets_it_end(slow: Inside) -> None:
+    assert slow.call("stop").stdout.startswith("Stopping n. Session 1 ends first")
+    (slow.path.parent / "go").touch()
+    assert slow.record(None)["next"] is False
+
+
+# Kills
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", range(1, 7))
+def test_a_killed_next_loses_nothing(inside: Inside, step: int) -> None:
+    """Killed after so many decisions of its run are written: whoever asks again gets the item."""
+    with inside.room.start("continuous-session", "next", "--json", "--id", "n") as live:
+        folder = inside.room.project.run("n")
+        until(lambda: live.process.poll() is not None or _decisions(folder) >= step, "a decision")
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+    found = inside.next("--resume")
+    assert (found["status"], found["item"]["title"], found["session"]) == ("item", "Write the answer", 1)
+    inside.write({"answer.txt": "42\n"})
+    assert inside.record()["verdict"] == "passed"
+
+
+def _decisions(folder: Any) -> int:
+    return len(list(journal.decisions(folder))) if folder.exists else 0
+
+
+# With others
+
+
+def test_a_loop_from_the_inside_is_not_resumed_from_the_outside(inside: Inside) -> None:
+    inside.begin()
+    expected = (
+        "error: n is worked through from inside of another program\n"
+        "hint: raymond continuous-session next --resume goes on with it, raymond cancel n ends it for good\n"
+    )
+    for verb in ("start", "resume"):
+        done = inside.room.raymond("continuous-session", verb)
+        assert (done.returncode, done.stderr) == (2, expected)
+    inside.write({"answer.txt": "42\n"})
+    assert inside.record()["verdict"] == "passed", "nobody has answered in its place"
+
+
+@pytest.mark.slow
+def test_a_loop_with_agents_of_its_own_is_left_to_itself(inside: Inside) -> None:
+    inside.agent("echo 'I cannot'; echo ITERATION_FAILED")
+    assert inside.loop("--on-fail", "pause").code == 3
+    assert "error: n has agents of its own, and has not ended" in inside.refused("next", "--json")
+
+
+@pytest.mark.slow
+def test_a_person_is_asked_where_the_loop_was_told_to(inside: Inside) -> None:
+    inside.begin("--on-fail", "pause", "--attempts", "1")
+    waits = inside.record(code=3)
+    assert (waits["status"], waits["command"]) == ("waiting", "raymond answer n continue")
+    assert "Write the answer" in waits["question"]
+    assert inside.call("next", "--json").returncode == 3
+    assert inside.room.raymond("answer", "n", "continue", "--no-resume").returncode == 0
+    assert inside.next()["item"]["title"] == "Write the answer"
+
+
+@pytest.mark.slow
+def test_a_hook_that_rejects_the_commit_is_a_red_check(inside: Inside) -> None:
+    hook = inside.path / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\ntest -e license.txt || { echo no license; exit 1; }\n", "utf-8")
+    hook.chmod(0o755)
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})
+    again = inside.record()
+    assert (again["status"], "no license" in again["reason"]) == ("again", True)
+    inside.next()
+    inside.write({"license.txt": "MIT\n"})
+    assert inside.record()["verdict"] == "passed"
+
+
+def test_a_dirty_tree_is_refused_before_anything_is_handed_out(inside: Inside) -> None:
+    inside.write({"mine.txt": "mine\n"})
+    assert "error: the tree has changes that are not committed: mine.txt" in inside.refused("next", "--json")
+    assert inside.begin("--on-dirty", "continue")["status"] == "item"
