@@ -34,6 +34,22 @@ setattr(os, name, struck)
 sys.exit(main(sys.argv[4:]))
 """
 
+OVERTAKEN = """
+import os, subprocess, sys
+real, until = os.fork, sys.argv[1]
+
+def overtaken():
+    os.fork = real
+    for args in (sys.argv[2:], ["wait", "r"])[: 2 if until == "end" else 1]:
+        subprocess.run([sys.executable, "-m", "raymond", *args], stdout=subprocess.DEVNULL)
+    return real()
+
+from raymond.cli import main
+os.fork = overtaken
+sys.exit(main(sys.argv[2:]))
+"""
+"""A start between whose beginning and driving a repetition comes, and may even come to the end of the run."""
+
 
 def start(room: Room, flow: str, *args: str, key: str = "r", **given: object) -> Ran:
     done = room.raymond("start", flow, "--id", key, *args, **given)
@@ -211,6 +227,26 @@ def test_a_start_that_is_killed_and_repeated_comes_to_one_run_that_ends(
         assert (again.code, again.out) == (0, "r\n"), again.err
     assert ended(room).out == "done\n"
     assert (room.project.ids(), count(room)) == (["r"], 1)
+
+
+OVERTAKING = [
+    ("begin", SLOW, 0, "done\n"),
+    ("end", COUNTED, 0, "done\n"),
+    ("end", {"START.sh": "echo >> ran; exit 3"}, 1, ""),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("until", "files", "code", "result"), OVERTAKING)
+def test_a_start_that_is_overtaken_by_its_repetition_has_succeeded_and_does_nothing_twice(
+    room: Room, until: str, files: dict[str, str], code: int, result: str
+) -> None:
+    argv = [sys.executable, "-c", OVERTAKEN, until, "start", room.flow(files), "--id", "r"]
+    begun = subprocess.run(argv, cwd=room.path, env=room.environment, capture_output=True, text=True, timeout=PATIENCE)
+    assert (begun.returncode, begun.stdout) == (0, "r\n"), begun.stderr
+    room.go()
+    done = ended(room)
+    assert (done.code, done.out, count(room)) == (code, result, 1)
 
 
 @pytest.mark.slow
