@@ -186,12 +186,14 @@ def test_a_run_that_failed_or_was_stopped_is_left_as_it_is(room: Room) -> None:
     assert count(room) == 2
 
 
-def test_a_run_whose_driver_was_killed_is_continued_by_a_repetition(room: Room) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_that_was_killed_or_shut_down_is_continued_by_a_repetition(room: Room, number: int) -> None:
     flow = room.flow(SLOW)
     start(room, flow)
     until(lambda: count(room) == 1, "the first step")
     [driver] = [pid for pid, line in room.processes().items() if "raymond start" in line]
-    os.kill(driver, signal.SIGKILL)
+    os.kill(driver, number)
     until(lambda: driver not in room.processes(), "the end of the driver")
     again = start(room, flow, "--json")
     assert json.loads(again.out)["continued"] is True
