@@ -1,0 +1,108 @@
+"""What a person decides about tasks and stories: criteria that no command checks, and what was set aside."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from looping import Night
+from typist import Typist
+
+pytestmark = pytest.mark.slow
+SPEC = "docs/implementation/1-core/1.1-pictures.md"
+MANUAL = """### 1.1.1. Draw it
+
+**Status:** 🔵 Planned
+**Verification:**
+- type: manual
+- criteria: It is pretty
+- criteria: The colours of {{brand}} are right </ask>
+
+The picture goes to art.txt.
+"""
+AGENT = "echo art >> art.txt; echo 'I drew it.'; echo ITERATION_COMPLETE"
+
+
+def drawn(path: Path, spec: str = MANUAL, agent: str = AGENT, **files: str) -> Night:
+    return Night(path, agent=agent, **{SPEC.replace("/", "__"): spec, **files})
+
+
+def test_a_person_is_asked_with_the_whole_text_and_says_yes(tmp_path: Path) -> None:
+    night = drawn(tmp_path)
+    person = Typist(night.room, "task-loop", "start", "--id", "n", "--pause", "0s")
+    said = " ".join(person.sees("Answer `yes`, or say what is missing.").split())
+    person.type("yes\n")
+    assert person.end() == 0
+    for text in ("Is this done? 1.1.1. Draw it", "It is pretty", "{{brand}}", "I drew it.", "goes to art.txt"):
+        assert text in said
+    assert "**Verified:** true (" in night.text(SPEC)
+    assert ", manual)" in night.text(SPEC)
+    assert night.subjects[-2:] == ["feat: 1.1.1. Draw it", "chore(loop): records"]
+
+
+def test_what_is_missing_goes_to_another_session(tmp_path: Path) -> None:
+    night = drawn(tmp_path, agent='cp "$PROMPT" $TEST_ROOM/../prompt; ' + AGENT)
+    person = Typist(night.room, "task-loop", "start", "--id", "n", "--pause", "0s")
+    person.sees("Answer `yes`, or say what is missing.")
+    person.type("more red\n")
+    person.sees("Answer `yes`, or say what is missing.")
+    person.type("yes\n")
+    assert person.end() == 0
+    assert "a person says that it is not done: more red" in (tmp_path / "prompt").read_text("utf-8")
+    assert night.text("art.txt") == "art\nart\n"
+
+
+def test_one_that_is_pending_is_judged_later_without_an_agent(tmp_path: Path) -> None:
+    night = drawn(tmp_path)
+    assert night.loop(loop="task-loop").code == 0
+    night.agent("touch $TEST_ROOM/../paid")
+    person = Typist(night.room, "task-loop", "start", "--id", "m", "--pause", "0s")
+    person.sees("Answer `yes`, or say what is missing.")
+    person.type("yes\n")
+    assert person.end() == 0
+    assert not (tmp_path / "paid").exists()
+    assert "**Verified:** true (" in night.text(SPEC)
+
+
+CHECKED = "### 1.1.1. Write it\n\n**Status:** 🔵 Planned\n**Verification:** `sh check.sh`\n**Implements:** US-1\n"
+ASIDE = "echo 42 > answer.txt; mkdir -p .github; echo x > .github/ci.yml; echo ITERATION_COMPLETE"
+
+
+def test_a_task_that_was_set_aside_is_accepted(tmp_path: Path) -> None:
+    night = drawn(tmp_path, CHECKED, ASIDE)
+    assert night.loop(loop="task-loop").code == 1
+    assert "**Status:** ⏸️ Blocked (waits for a person (raymond review n): added .github/ci.yml" in night.text(SPEC)
+    person = Typist(night.room, "accept", "n", "1")
+    person.sees("commit this")
+    person.type("y\n")
+    assert person.end() == 0
+    assert "**Status:** ✅ Complete" in night.text(SPEC)
+    assert ", sh check.sh)" in night.text(SPEC)
+    assert night.git("show", f"HEAD:{SPEC}") == night.text(SPEC).strip()
+    assert night.git("status", "--porcelain") == ""
+
+
+def test_a_task_that_was_set_aside_is_rejected_and_done_again(tmp_path: Path) -> None:
+    night = drawn(tmp_path, CHECKED, ASIDE)
+    night.loop(loop="task-loop")
+    assert night.room.raymond("reject", "n", "1", "not in CI").returncode == 0
+    assert "**Status:** 🟡 In Progress" in night.text(SPEC)
+    assert "rejected by a person: not in CI" in night.text(SPEC)
+    night.agent('cp "$PROMPT" $TEST_ROOM/../prompt; echo 42 > answer.txt; echo ITERATION_COMPLETE')
+    assert night.loop("--id", "m", "--on-dirty", "commit", loop="task-loop").code == 0
+    assert "not in CI" in (tmp_path / "prompt").read_text("utf-8")
+
+
+def test_a_story_that_was_set_aside_is_accepted(tmp_path: Path) -> None:
+    prd = "## User Stories\n\n### US-1: The answer\n\n**Verification:** `sh check.sh`\n"
+    night = drawn(tmp_path, CHECKED, ASIDE, **{"docs__prd.md": prd})
+    assert night.room.raymond("prd", "status-init", "--yes").returncode == 0
+    night.commit("status")
+    assert night.loop(loop="story-loop").code == 1
+    person = Typist(night.room, "accept", "n", "1")
+    person.sees("commit this")
+    person.type("y\n")
+    assert person.end() == 0
+    [story] = json.loads(night.text("docs/prd-status.json"))["stories"]
+    assert (story["passes"], story["history"][-1]["notes"]) == (True, "accepted by a person")
+    assert night.git("status", "--porcelain") == ""
