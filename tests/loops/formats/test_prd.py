@@ -225,6 +225,34 @@ def test_who_wants_what_is_read_from_one_line_or_three(body: str, wish: tuple[st
     assert (story.role, story.want, story.benefit) == wish
 
 
+@pytest.mark.parametrize(
+    ("body", "criteria"),
+    [
+        ("**Acceptance Criteria:**\n\n- a\n\n- b\n\nProse.\n\n- not this\n", ("a", "b")),
+        ("**Acceptance Criteria:** a\n- b\n\n- not this\n", ("a", "b")),
+        ("**Acceptance Criteria:**\n1) a\n   b\n\n   c\n", ("a b c",)),
+        ("**Acceptance Criteria:**\na\nb\n", ("a b",)),
+        ("**Acceptance Criteria:**\n- a\n```\n- b\n```\n", ("a",)),
+    ],
+)
+def test_criteria_end_with_their_list(body: str, criteria: tuple[str, ...]) -> None:
+    assert one(body).criteria == criteria
+
+
+@pytest.mark.parametrize(
+    ("body", "tasks"),
+    [
+        ("**Implemented by:** 1.1.1,\n1.1.2\nSince 2.0.\n", ("1.1.1", "1.1.2")),
+        ("**Implemented by:**\n- 1.1.1\n- `1.1.2b`\n\nSince 2.0.\n", ("1.1.1", "1.1.2b")),
+        ("**Implemented by:** 1.1\n\n- 2.0 is out\n", ("1.1",)),
+        ("**Implemented by:** none\n", ()),
+        ("**Implemented by:** 1.4.1.\n", ("1.4.1",)),
+    ],
+)
+def test_tasks_are_those_of_the_field_only(body: str, tasks: tuple[str, ...]) -> None:
+    assert one(body).implemented_by == tasks
+
+
 def test_the_commands_of_a_check_are_those_of_its_parts_too() -> None:
     check = one("**Verification:**\n- `a`\n- manual: x\n- `b`\n").given
     assert check

@@ -60,18 +60,24 @@ class _Field:
         self.lines: list[tuple[int, Line]] = []
 
     def texts(self) -> Iterator[str]:
-        """Its value, and the lines under it up to the end of the list or paragraph."""
+        """Its value, or the list or paragraph under it; a line that goes on where a comma ends one, too."""
         if self.value:
             yield self.value
-        is_gap = False
+        last, is_gap = self.value, False
         for _, line in self.lines:
+            text = line.text
             if line.kind:
                 return
-            if line.text.strip():
-                if is_gap and not _ITEM.match(line.text):
+            if not text.strip():
+                if self.value:
                     return
-                yield line.text
-            is_gap = not line.text.strip() and bool(self.value)
+                is_gap = bool(last)
+                continue
+            goes_on = bool(_ITEM.match(text)) or text[0] in " \t" or last.endswith(",")
+            if not goes_on and (self.value or is_gap):
+                return
+            yield text
+            last, is_gap = text.rstrip(), False
 
 
 def read(text: str) -> Prd:
