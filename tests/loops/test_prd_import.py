@@ -218,8 +218,14 @@ def test_what_cannot_be_imported_is_refused_with_its_place(
 
 def test_a_file_that_is_not_there_and_a_prd_that_hides_what_follows_are_refused(tmp_path: Path) -> None:
     room = room_with(tmp_path)
-    done = room.raymond("prd", "import", "docs")
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: docs: is a directory")
+    os.mkfifo(room.path / "pipe")
+    for name, said in (
+        ("docs", "docs is not a file"),
+        ("pipe", "pipe is not a file"),
+        ("no", "no: no such file or directory"),
+    ):
+        done = room.raymond("prd", "import", name)
+        assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"error: {said}")
     (room.path / "docs/prd.md").write_text("# P\n<!-- open\n", "utf-8")
     done = room.raymond("prd", "import", "prd.json")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: docs/prd.md:2: this comment is not closed")
@@ -228,3 +234,23 @@ def test_a_file_that_is_not_there_and_a_prd_that_hides_what_follows_are_refused(
     done = room.raymond("prd", "import", "prd.json")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: docs/prd.md is not a file")
     assert (room.path / "other.md").read_text("utf-8") == "# P\n<!-- open\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("docs", "error: --docs docs is not in this repository"),
+        ("docs/implementation", "error: docs/implementation is not a folder"),
+    ],
+)
+def test_a_folder_that_leads_elsewhere_is_not_written_to(tmp_path: Path, name: str, said: str) -> None:
+    room = room_with(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (room.path / "docs").rmdir()
+    (room.path / name).parent.mkdir(exist_ok=True)
+    os.symlink(elsewhere, room.path / name)
+    for command in (["import", "prd.json"], ["status-init"]):
+        done = room.raymond("prd", *command)
+        assert (done.returncode, done.stderr.splitlines()[0]) == (2, said)
+    assert not [*elsewhere.iterdir()]

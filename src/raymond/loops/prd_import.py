@@ -65,6 +65,7 @@ def look(found: Documents, file: str, kind: str, verify: str) -> Import:
     """Read the file, and find out what of it is new; nothing is changed."""
     if "\n" in verify or "\r" in verify:
         raise UsageError("--verify is one line", hint="put several commands into a script, and name that")
+    prd_init.check_folders(found)
     text = _text(file)
     kind = kind or _kind(text, file)
     try:
@@ -85,6 +86,8 @@ def look(found: Documents, file: str, kind: str, verify: str) -> Import:
 
 
 def _text(file: str) -> str:
+    if os.path.exists(file) and not os.path.isfile(file):  # whoever opens a pipe waits
+        raise UsageError(f"{file} is not a file", hint="name a file such as prd.json")
     try:
         with open(file, "rb") as opened:
             data = opened.read(LARGEST + 1)

@@ -17,6 +17,7 @@ from raymond.loops.formats.links import Links
 from raymond.loops.formats.prd import Prd
 from raymond.loops.formats.prd_status import Status
 from raymond.loops.formats.state_file import Broken
+from raymond.loops.spec_files import FOLDER
 
 PRD, STATUS = "prd.md", "prd-status.json"
 _SHOWN = 5
@@ -51,6 +52,7 @@ class Survey(Struct, frozen=True):
 
 def look(found: Documents) -> Survey:
     """Read everything; nothing is changed."""
+    check_folders(found)
     path = found.path(PRD)
     if not os.path.isfile(path) or os.path.islink(path):
         what = "is not a file" if os.path.lexists(path) else "does not exist"
@@ -66,6 +68,13 @@ def look(found: Documents) -> Survey:
         doubts += [f"{found.shown(spec.shown)}:{one.line}: {one.message}" for one in spec.doubts]
     known, broken = before(found)
     return Survey(found, read, links.find(read.stories, [*reversed(tasks.values())]), tuple(doubts), known, broken)
+
+
+def check_folders(found: Documents) -> None:
+    """Refuse folders of documents that are something else, or lead elsewhere."""
+    for path, shown in ((found.folder, found.docs), (found.path(FOLDER), found.shown(FOLDER))):
+        if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
+            raise UsageError(f"{shown} is not a folder", hint="rename it, or name another folder: --docs DIR")
 
 
 def before(found: Documents) -> tuple[Status | None, str]:
