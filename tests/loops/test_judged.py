@@ -37,7 +37,7 @@ def test_a_person_is_asked_with_the_whole_text_and_says_yes(tmp_path: Path) -> N
         assert text in said
     assert "**Verified:** true (" in night.text(SPEC)
     assert ", manual)" in night.text(SPEC)
-    assert night.subjects[-2:] == ["feat: 1.1.1. Draw it", "chore(loop): records"]
+    assert night.subjects[-2:] == ["feat: draw it (1.1.1)", "chore(loop): records"]
 
 
 def test_what_is_missing_goes_to_another_session(tmp_path: Path) -> None:

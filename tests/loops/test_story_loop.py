@@ -89,7 +89,7 @@ def test_stories_pass_when_their_checks_do(tmp_path: Path) -> None:
     assert first["history"][0]["notes"] == "sh check.sh"
     assert night.whole["statistics"] == {"total": 2, "passed": 2, "failed": 0, "pending": 0}
     assert night.text(SPEC).count("**Verified:** true (") == 2, "the second story is verified by its tasks"
-    assert night.subjects[-3:] == ["feat: US-1: The answer", "feat: US-2: The reason", "chore(loop): records"]
+    assert night.subjects[-3:] == ["feat: the answer (US-1)", "feat: the reason (US-2)", "chore(loop): records"]
     assert [one["id"] for one in night.told["completedStories"]] == ["US-1", "US-2"]
     assert night.git("status", "--porcelain") == ""
     assert "nothing to do" in night.start("--id", "m").out
@@ -111,9 +111,9 @@ def test_the_tasks_of_a_story_come_first_and_count_as_one(tmp_path: Path) -> Non
     done = night.start("--task-loop", "--max-stories", "1", "--story", "US-2")
     assert done.code == 0, done.err
     assert night.subjects[-4:] == [
-        "feat: 1.4.1. Write the answer",
-        "feat: 1.4.2. Explain it",
-        "feat: US-2: The reason",
+        "feat: write the answer (1.4.1)",
+        "docs: explain it (1.4.2)",
+        "feat: the reason (US-2)",
         "chore(loop): records",
     ]
     assert done.err.count("ralph-loop: Implementation complete") == 2, "nobody is paid for the story itself"

@@ -79,7 +79,7 @@ def test_tasks_are_done_in_order_verified_and_marked_in_place(tmp_path: Path) ->
     assert "[BLOCKED: nobody has the password] 1.4.3. Publish it" in night.start(verb="status").out
     kept = [line for line in night.spec.splitlines() if not line.startswith(("**Status:**", "**Verified:**"))]
     assert kept == [line for line in TEXT.splitlines() if not line.startswith("**Status:**")]
-    assert night.subjects[1:] == ["feat: 1.4.1. Write the answer", "feat: 1.4.2. Explain it", "chore(loop): records"]
+    assert night.subjects[1:] == ["feat: write the answer (1.4.1)", "docs: explain it (1.4.2)", "chore(loop): records"]
     assert night.git("status", "--porcelain") == ""
     told = night.told
     assert (told["status"], told["maxIterations"], told["currentIteration"]) == ("complete", 10, 2)
@@ -210,7 +210,7 @@ def test_a_loop_that_was_killed_goes_on_with_its_task(tmp_path: Path) -> None:
     assert "Found in-progress loop (task 1/10). Resume? [Y/n] yes" in done.err
     assert done.code == 0, done.err
     assert [one["id"] for one in night.told["completedTasks"]] == ["1.4.1", "1.4.2"]
-    assert night.subjects.count("feat: 1.4.1. Write the answer") == 1
+    assert night.subjects.count("feat: write the answer (1.4.1)") == 1
 
 
 # Agents that cheat

@@ -9,8 +9,8 @@ import click
 from raymond.cli import loop_questions, loop_verbs, prompt
 from raymond.faces.foreign_text import said, width_of
 from raymond.loops import prd_import, prd_init, starting
-from raymond.loops.documents import Documents
-from raymond.loops.prd_init import STATUS, Survey
+from raymond.loops.documents import PRD_STATUS, Documents
+from raymond.loops.prd_init import Survey
 
 _DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of prd.md and the specs (docs).")
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -38,7 +38,7 @@ def status_init(docs: str, yes: bool, as_json: bool) -> int:
         loop_verbs.tell(line)
     medium = yes
     if not yes and prompt.can_ask() and not as_json:
-        if not loop_questions.agrees(f"Write {survey.documents.shown(STATUS)}? [Y/n]", yes=False):
+        if not loop_questions.agrees(f"Write {survey.documents.shown(PRD_STATUS)}? [Y/n]", yes=False):
             loop_verbs.tell("nothing was written")
             return 0
         medium = survey.has_medium and loop_questions.wants("Take the medium ones too? [y/N]")

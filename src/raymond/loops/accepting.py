@@ -74,7 +74,7 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome
     if left := [path for path in repository.dirt() if not loop.documents.owns(path)]:
         raise UsageError(f"the tree has changes that are not committed: {left[0]}", hint="commit or stash them first")
     date = f"{int(time())} +0000"
-    subject = commit_message.subject(entry.title)
+    subject = commit_message.subject(_headline(entry))
     alone = repository.commit(_work_of(loop, entry), [entry.base], f"{subject}\n\nset aside by {loop.id}\n", date)
     tree = repository.merged(repository.head(), alone)
     if not tree:
@@ -118,7 +118,7 @@ def _committed(loop: LoopRun, entry: Entry, applied: Application, date: str, tel
         f"Check: {entry.check or 'none'}",
         f"Log: {entry.log}",
     ]
-    message = _hooked(loop, tree, commit_message.message(entry.title, facts, (), trailers), tell)
+    message = _hooked(loop, tree, commit_message.message(_headline(entry), facts, (), trailers), tell)
     applied.check_unchanged("the hooks of the project")
     repository.check_new(tree, applied.head)
     made = repository.commit(tree, [applied.head], message, date, sign=repository.signs)
@@ -146,6 +146,10 @@ def _hooked(loop: LoopRun, tree: str, message: str, tell: Callable[[Told], None]
             what = f"not committed, because the hook {name} rejects it"
             raise Error(what, hint="the tree is as before; what the hook printed is above")
     return documents.read(path)
+
+
+def _headline(entry: Entry) -> str:
+    return commit_message.headline(entry.title, entry.key)
 
 
 def _entry(loop: LoopRun, key: str) -> Entry | None:

@@ -14,6 +14,8 @@ _KINDS = {
     "refactor": ("refactor", "rename", "move", "simplify", "extract", "clean"),
     "chore": ("update", "upgrade", "bump", "configure"),
 }
+_KIND = 13
+"""Characters of a kind such as `refactor: `, and of what is around an id."""
 _MOST_FILES = 20
 
 
@@ -27,6 +29,15 @@ def subject(title: str) -> str:
         title = rest.lstrip() if first.endswith(":") and word == kind and rest.strip() else title
         title = f"{kind}: {title[:1].lower() + title[1:] if title[1:2].islower() else title}"
     return title if len(title) <= _WIDTH else f"{title[: _WIDTH - 3].rstrip()}..."
+
+
+def headline(title: str, id: str) -> str:
+    """The title of a task or a story with its id at the end, where a subject that is too long keeps it."""
+    if not id or not title.startswith(id):
+        return title
+    bare = one_line(title.removeprefix(id).lstrip(".: "))
+    room = _WIDTH - len(id) - _KIND
+    return f"{bare if len(bare) <= room else bare[: room - 3].rstrip() + '...'} ({id})"
 
 
 def message(title: str, facts: Iterable[str], wrote: Iterable[str], trailers: Iterable[str]) -> str:

@@ -85,7 +85,7 @@ def plan(work: Work, found: Inspection, gate: dict[str, Any], reply: str) -> dic
     work.write_log(told, [*blocks, *work.new(proposed)], found, f"Done. Verification: {result}.")
     done = f"**{work.title}**\n\n{told.get('Summary', '')[:2000]}"
     work.write_progress(done, result)
-    return committed(work, found, gate, entry, work.title)
+    return committed(work, found, gate, entry, commit_message.headline(work.title, work.key))
 
 
 def committed(

@@ -9,11 +9,10 @@ from msgspec import Struct
 from raymond.errors import Error, UsageError
 from raymond.faces.words import many
 from raymond.loops import documents, prd_init, spec_files
-from raymond.loops.documents import LARGEST, SPECS, Documents
+from raymond.loops.documents import LARGEST, PRD, SPECS, Documents
 from raymond.loops.formats import checklist, comments, imported_text, prd, prd_status, ralph_prd, task_spec
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.foreign_text import one_line
-from raymond.loops.prd_init import PRD
 from raymond.loops.spec_files import SpecFile
 from raymond.patterns import regex
 

@@ -11,15 +11,13 @@ from raymond.errors import UsageError
 from raymond.faces.table import Column, lines
 from raymond.faces.words import many
 from raymond.loops import documents, spec_files
-from raymond.loops.documents import Documents
+from raymond.loops.documents import PRD, PRD_STATUS, SPECS, Documents
 from raymond.loops.formats import links, prd, prd_status
 from raymond.loops.formats.links import Links
 from raymond.loops.formats.prd import Prd
 from raymond.loops.formats.prd_status import Status
 from raymond.loops.formats.state_file import Broken
-from raymond.loops.spec_files import FOLDER
 
-PRD, STATUS = "prd.md", "prd-status.json"
 _SHOWN = 5
 """Names in a list that are told."""
 _COLUMNS = (
@@ -72,14 +70,14 @@ def look(found: Documents) -> Survey:
 
 def check_folders(found: Documents) -> None:
     """Refuse folders of documents that are something else, or lead elsewhere."""
-    for path, shown in ((found.folder, found.docs), (found.path(FOLDER), found.shown(FOLDER))):
+    for path, shown in ((found.folder, found.docs), (found.path(SPECS), found.shown(SPECS))):
         if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
             raise UsageError(f"{shown} is not a folder", hint="rename it, or name another folder: --docs DIR")
 
 
 def before(found: Documents) -> tuple[Status | None, str]:
     """The status file, and why it cannot be read; None when there is none that can."""
-    path = found.path(STATUS)
+    path = found.path(PRD_STATUS)
     if not os.path.lexists(path):
         return None, ""
     if os.path.islink(path) or not os.path.isfile(path):
@@ -116,7 +114,7 @@ def _taken(survey: Survey, before: Status, medium: bool) -> dict[str, list[str]]
 
 def write(survey: Survey, status: Status) -> str:
     """Write the status; the name under which a broken one was put aside, if there was one."""
-    path = survey.documents.path(STATUS)
+    path = survey.documents.path(PRD_STATUS)
     aside = ""
     if survey.broken:
         aside = f"{path}.broken"
@@ -157,7 +155,7 @@ def reports(survey: Survey) -> Iterator[str]:
     if survey.links.bare:
         yield f"without tasks: {_stories(len(survey.links.bare))} ({_few(survey.links.bare)})"
     if survey.broken:
-        yield f"{survey.documents.shown(STATUS)} is broken and is kept aside: {survey.broken}"
+        yield f"{survey.documents.shown(PRD_STATUS)} is broken and is kept aside: {survey.broken}"
 
 
 def _few(names: Sequence[str]) -> str:
@@ -173,7 +171,7 @@ def told(survey: Survey, status: Status) -> str:
     """What was written, in words."""
     numbers = status["statistics"]
     states = ", ".join(f"{numbers[name]} {name}" for name in ("passed", "failed", "pending"))
-    return f"wrote {survey.documents.shown(STATUS)}: {_stories(numbers['total'])} ({states})"
+    return f"wrote {survey.documents.shown(PRD_STATUS)}: {_stories(numbers['total'])} ({states})"
 
 
 def document(survey: Survey, status: Status, *, medium: bool) -> dict[str, Any]:
@@ -181,7 +179,7 @@ def document(survey: Survey, status: Status, *, medium: bool) -> dict[str, Any]:
     found = survey.links.by_story()
     written = {one["id"]: one for one in status["stories"]}
     return {
-        "file": survey.documents.shown(STATUS),
+        "file": survey.documents.shown(PRD_STATUS),
         "stories": [
             {
                 "id": story.id,

@@ -103,7 +103,7 @@ def _completed(entries: list[Entry]) -> tuple[CompletedTask, ...]:
     return tuple(
         CompletedTask(
             id=one.key,
-            title=one.title,
+            title=_bare(one),
             verified=one.verdict in (PASSED, NO_CHANGE),
             duration=round(one.seconds * 1000),
             verdict=one.verdict,
@@ -112,9 +112,14 @@ def _completed(entries: list[Entry]) -> tuple[CompletedTask, ...]:
     )
 
 
+def _bare(entry: Entry) -> str:
+    """The title without the id."""
+    return entry.title.removeprefix(entry.key).lstrip(".: ")
+
+
 def _failed(entries: list[Entry]) -> tuple[FailedTask, ...]:
     return tuple(
-        FailedTask(id=one.key, title=one.title, error=one.error, attempts=one.attempts, verdict=one.verdict)
+        FailedTask(id=one.key, title=_bare(one), error=one.error, attempts=one.attempts, verdict=one.verdict)
         for one in entries
     )
 

@@ -36,7 +36,7 @@ def failed(text: str, id: str, when: str, command: str, reason: str, output: str
         f"- result: FAILED ({foreign_text.inline(reason)})\n"
         f"- command: {_command(command)}\n"
         f"- attempts: {attempts}\n"
-        f"- output:\n{_output(output)}"
+        f"{_output(output)}"
     )
     return _replaced(text, place, _with_attempt(section, lines))
 
@@ -167,7 +167,7 @@ def _fix(layout: Layout, place: Place, id: str, mark: str, failure: tuple[str, s
         f"- original task: {place.id}{place.colon} {title}\n"
         f"- command: {_command(command)}\n"
         f"- failure: {foreign_text.inline(reason)}\n"
-        f"- output:\n{_output(output)}"
+        f"{_output(output)}"
     )
     checks = "".join(_verbatim(layout, place, "verification", ending))
     stories = "".join(_verbatim(layout, place, "implements", ending)[:1])
@@ -306,7 +306,9 @@ def _command(command: str) -> str:
 
 
 def _output(output: str) -> str:
-    """The last lines of an output as code that belongs to a line of a list."""
+    """A line of a list with the last lines of an output as code; nothing where there was none."""
+    if not output.strip():
+        return ""
     last = "\n".join(output.rstrip().splitlines()[-_SHOWN:])
     lines = foreign_text.fenced(last).removesuffix("\n").split("\n")
-    return "".join(f"  {line}\n" if line else "\n" for line in lines)
+    return "- output:\n" + "".join(f"  {line}\n" if line else "\n" for line in lines)
