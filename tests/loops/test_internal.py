@@ -213,6 +213,17 @@ def test_a_message_may_have_been_indented_on_its_way(inside: Inside) -> None:
     assert "\n\nI did it.\n\n## Implementation Details\n" in inside.text(done["log"])
 
 
+def test_a_message_with_a_key_is_taken_without_it(inside: Inside) -> None:
+    key = "ghp_" + "a1B2" * 9
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})
+    done = inside.record(f"## Summary\nIt uses {key} now.\n\nITERATION_COMPLETE\n")
+    assert done["verdict"] == "passed"
+    log = inside.text(done["log"])
+    assert "It uses " in log
+    assert key not in log
+
+
 def test_the_limit_holds_and_the_rest_is_for_the_next_loop(inside: Inside) -> None:
     inside.begin("--max-sessions", "1")
     inside.write({"answer.txt": "42\n"})
@@ -391,3 +402,67 @@ def test_a_dirty_tree_is_refused_before_anything_is_handed_out(inside: Inside) -
     inside.write({"mine.txt": "mine\n"})
     assert "error: the tree has changes that are not committed: mine.txt" in inside.refused("next", "--json")
     assert inside.begin("--on-dirty", "continue")["status"] == "item"
+
+
+@pytest.mark.slow
+def test_a_review_that_a_person_wants_to_see_first_is_waited_for(inside: Inside) -> None:
+    inside.begin("--on-review", "pause")
+    inside.write({"check.sh": "true\n"})
+    waits = inside.record(code=3)
+    assert (waits["status"], waits["command"]) == ("waiting", "raymond review n")
+    assert inside.record(None, code=3) == waits
+    assert inside.subjects == ["start"]
+
+
+@pytest.mark.slow
+def test_a_branch_that_a_person_has_switched_to_is_not_worked_on(inside: Inside) -> None:
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})
+    inside.record()
+    inside.git("switch", "-q", "main")
+    waits = inside.call("next", "--json")
+    assert waits.returncode == 3
+    assert "The loop works on raymond/n, and main is checked out" in json.loads(waits.stdout)["question"]
+    inside.git("switch", "-q", "raymond/n")
+    assert inside.room.raymond("answer", "n", "continue", "--no-resume").returncode == 0
+    assert inside.next()["item"]["title"] == "Write the other"
+
+
+@pytest.mark.slow
+def test_flags_that_come_too_late_are_named(inside: Inside) -> None:
+    inside.begin()
+    done = inside.call("next", "--json", "--resume", "--max-sessions", "1", "--max-time", "1h")
+    told = "the loop is resumed with the settings it has: --max-sessions, --max-time do not apply\n"
+    assert (done.returncode, done.stderr) == (0, told)
+
+
+@pytest.mark.slow
+def test_a_cancelled_loop_is_told_of_once(inside: Inside) -> None:
+    inside.begin()
+    assert inside.room.raymond("cancel", "n").returncode == 0
+    assert inside.next()["ended"] == "cancelled"
+    assert inside.next("--id", "m")["workflow_id"] == "m"
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_loop_are_the_same_as_outside(inside: Inside) -> None:
+    inside.begin("--max-sessions", "1")
+    inside.write({"answer.txt": "42\n"})
+    inside.record()
+    lines = inside.text(".raymond/logs/continuous-session.log").splitlines()
+    assert [line.partition(": ")[2].partition(" (")[0] for line in lines] == [
+        "Starting iteration 1/1",
+        'Selected item: "Write the answer"',
+        "Implementation complete",
+        "Running verification: sh check.sh",
+        "Verification PASSED",
+        "Committing changes",
+        "Iteration 1 complete",
+    ]
+
+
+def test_people_may_read_it_too(inside: Inside) -> None:
+    done = inside.call("next", "--id", "n")
+    assert done.stdout.startswith(OPENING)
+    told = inside.call("record", "--failed", "no time")
+    assert told.stdout.startswith("Write the answer: gave up: the agent said that it cannot do this: no time")

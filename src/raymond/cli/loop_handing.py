@@ -14,7 +14,7 @@ from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
-from raymond.loops import handing, markers
+from raymond.loops import ending, handing, markers, starting
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Place
 
@@ -25,7 +25,7 @@ _WAIT = 60.0
 _POLL = 0.05
 _ROUNDS = 3
 """How often a loop is driven to the next item: it may have been killed in between."""
-_NEXT = ("--docs", "--json", "--resume")
+_HEEDED = frozenset(["docs", "as_json", "resumes"])
 """Flags of `next` that count for a loop that is there."""
 _WAITING = 3
 """The exit code when a person has to decide first."""
@@ -83,15 +83,16 @@ def _next(loop: str, docs: str, start: Starter, given: dict[str, Any], *, as_jso
         if isinstance(begun, str):
             return _print({"status": "done", "ended": "nothing to do", "summary": begun}, as_json=as_json)
         return _hand_out(_advanced(loop_driving.driven(begun)), as_json=as_json)
+    if there.run.is_over:
+        return _hand_out(there, as_json=as_json)
     _check_idle(there)
+    starting.check_alone(there.project, there.id)
     worker = handing.handed(there)
     if worker and handing.is_out(there, worker) and not resumes:
         title = (worker.variables or {}).get("title", "")
         hint = f"raymond {loop} record takes what became of it; raymond {loop} next --resume hands it out again"
         raise UsageError(f"an item is open: {title}", hint=hint)
-    if unheeded := [one for one in loop_verbs.unheeded() if one not in _NEXT]:
-        do = "does" if len(unheeded) == 1 else "do"
-        loop_verbs.tell(f"the loop is resumed with the settings it has: {', '.join(unheeded)} {do} not apply")
+    loop_verbs.tell_unheeded(_HEEDED)
     return _hand_out(_advanced(there), as_json=as_json)
 
 
@@ -153,21 +154,25 @@ def _reply(failed: str | None) -> str:
     if failed is not None:
         if not failed.strip():
             raise UsageError("--failed needs a reason", hint="record --failed 'the sub-agent was interrupted'")
-        return f"{failed.strip()}\n\n{markers.FAILED}"
+        return handing.message(f"{failed.strip()}\n\n{markers.FAILED}")
     if sys.stdin.isatty():
         return ""
-    return handing.message(texts.text("-", "the message", texts.SENT))
+    return handing.message(texts.stdin(texts.SENT))
 
 
 def _settle(loop: LoopRun, wait: float, *, as_json: bool) -> int:
     """Let a process in the background look at the item, and say what became of it if that does not take long."""
-    until = monotonic() + wait
+    until, is_launched = monotonic() + wait, False
     while True:
+        is_driven = runs.is_driven(loop.project.run(loop.id))
         loop = handing.again_read(loop)
-        if not runs.is_driven(loop.project.run(loop.id)):
+        if not is_driven and not handing.is_ending(loop):
             if (found := _became(loop)) is not None:
                 return _print(found, as_json=as_json)
+            if is_launched:
+                return _print(handing.waiting(loop), as_json=as_json)
             _launch(loop)
+            is_launched = True
         if monotonic() >= until:
             return _print(handing.checking(loop), as_json=as_json)
         sleep(_POLL)
@@ -200,6 +205,10 @@ def _found(loop: str, docs: str) -> tuple[Place, LoopRun | None]:
     """Where this is, and the loop that is open here; one that has its own agents is left to itself."""
     place, found = loop_verbs.find(loop, docs)
     there = found.loop if found else None
+    if found and there and found.is_unconcluded:
+        if handing.is_ending(there):
+            raise _checked(there)
+        ending.conclude(there)
     if there and not there.settings.internal and not there.run.is_over:
         hint = f"raymond {loop} status shows it, raymond {loop} resume continues it, raymond cancel {there.id} ends it"
         raise UsageError(f"{there.id} has agents of its own, and has not ended", hint=hint)

@@ -146,6 +146,7 @@ def hand(loop: str, place: Place, given: dict[str, Any], more: dict[str, Any]) -
     opening.branch_for(place, id, settings)
     tree = config.tree_of(os.getcwd())
     options = starts.configured(starts.Options(id=id), config.load(tree), config.site_rules())
+    options.notify = []  # whoever asks for the items is there, and would be told of each
     loaded = starts.load(handing.WORKFLOW)
     loaded.workflow.name = loop
     starts.prepare(loaded, options)

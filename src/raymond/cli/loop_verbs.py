@@ -167,9 +167,7 @@ def take_up(
     handle = RunHandle(found.loop.project, found.loop.id)
     if status == "stopping" and not abandonment.is_committing(found.loop):
         return _mark_complete(found.loop, given.show)
-    if ignored := unheeded():
-        do = "does" if len(ignored) == 1 else "do"
-        tell(f"the loop is resumed with the settings it has: {', '.join(ignored)} {do} not apply")
+    tell_unheeded(_HEEDED)
     if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
         tell(f"it waits for a person: raymond {loop} resume, or raymond answer {handle.id} continue")
         return 3
@@ -181,12 +179,15 @@ def take_up(
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
 
 
-def unheeded() -> list[str]:
-    """The flags that were typed and say nothing about a loop that is resumed."""
+def tell_unheeded(heeded: frozenset[str]) -> None:
+    """Say which flags were typed that do not count for a loop that is resumed; `heeded` do."""
     context = click.get_current_context()
     options = [one for one in context.command.params if isinstance(one, click.Option) and one.name]
     typed = [one for one in options if context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE]
-    return [max(one.opts, key=len) for one in typed if one.name not in _HEEDED]
+    ignored = [max(one.opts, key=len) for one in typed if one.name not in heeded]
+    if ignored:
+        do = "does" if len(ignored) == 1 else "do"
+        tell(f"the loop is resumed with the settings it has: {', '.join(ignored)} {do} not apply")
 
 
 def _give_up(place: Place, found: Found, loop: str) -> None:

@@ -20,12 +20,17 @@ def text(given: str, what: str, most: int = MOST) -> str:
     One line break at the end of a file or of stdin is dropped, as a shell does.
     """
     if given in ("-", "@-"):
-        import sys
-
-        return exposure.check(_trimmed(_decoded(sys.stdin.buffer.read(most + 1), "stdin", most)), what)
+        return exposure.check(stdin(most), what)
     if given == "@":
         raise UsageError("@ does not name a file", hint="write @FILE, e.g. @notes.md")
     return exposure.check(_trimmed(read(given[1:], most)) if given.startswith("@") else given, what)
+
+
+def stdin(most: int = MOST) -> str:
+    """The text on stdin, whatever is in it."""
+    import sys
+
+    return _trimmed(_decoded(sys.stdin.buffer.read(most + 1), "stdin", most))
 
 
 def file(path: str, what: str, most: int = MOST) -> str:

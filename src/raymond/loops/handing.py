@@ -12,11 +12,14 @@ from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
 from raymond.loops import documents, ending, spawning, summary
 from raymond.loops.documents import LEARNINGS, LOGS
-from raymond.loops.formats import foreign_text
+from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.ledger import Entry, Ledger
 from raymond.loops.loop_run import LoopRun
+from raymond.loops.narrator import Narrator
 from raymond.loops.step import FAILS, Step
 from raymond.machine.agent import ASKING, Agent
+from raymond.redaction import Secrets
+from raymond.system import processes
 from raymond.system.files import replace
 
 WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "handed")
@@ -27,6 +30,8 @@ _HANDED = "handed"
 """The file in the folder of the loop with the number of the question that was handed out last."""
 _TOLD = "end"
 """What it says when somebody was told how the loop has ended."""
+_CONCLUDED = 60.0
+"""Seconds after which nobody is taken to write down any more how a loop has ended."""
 _REASON = 500
 """Characters of why an item did not count."""
 
@@ -51,22 +56,37 @@ def limit(step: Step, ledger: Ledger) -> None:
 
 def handed(loop: LoopRun) -> Agent | None:
     """The agent whose item somebody has, or is to have."""
-    worker = loop.worker
-    is_open = worker is not None and worker.status == ASKING and worker.state == HAND
-    return worker if is_open and worker and not worker.question.startswith(FAILS) else None
+    found = (one for one in _asking(loop) if one.state == HAND and not one.question.startswith(FAILS))
+    return next(found, None)
 
 
 def parked(loop: LoopRun) -> Agent | None:
     """The agent that waits until somebody asks for the next item."""
-    agents = loop.run.agents.values()
-    return next((one for one in agents if one.status == ASKING and one.state == PARK), None)
+    return next((one for one in _asking(loop) if one.state == PARK), None)
 
 
 def question(loop: LoopRun) -> str:
     """What a person is asked before it can go on; empty when nobody is."""
     own = {one.id for one in (handed(loop), parked(loop)) if one}
-    asked = (one for one in loop.run.agents.values() if one.status == ASKING and one.id not in own)
-    return next((one.question for one in asked), "")
+    return next((one.question for one in _asking(loop) if one.id not in own), "")
+
+
+def _asking(loop: LoopRun) -> list[Agent]:
+    """The agents that wait for an answer; a loop that was cancelled has none."""
+    return [] if loop.run.is_over else [one for one in loop.run.agents.values() if one.status == ASKING]
+
+
+def is_ending(loop: LoopRun) -> bool:
+    """Whether the process that drove it to its end still writes down how it ended."""
+    if not loop.run.is_over or time() - loop.run.now > _CONCLUDED:
+        return False
+    try:
+        found = state_file.read(documents.beginning(loop.documents.state(loop.loop)) or "{}")
+    except state_file.Broken:
+        return False
+    is_open = found.get("workflow_id") == loop.id and found.get("status") in ("running", "stopping")
+    pid = found.get("pid")
+    return is_open and isinstance(pid, int) and processes.alive(pid, processes.start_time(pid))
 
 
 def is_out(loop: LoopRun, worker: Agent) -> bool:
@@ -95,14 +115,15 @@ def _mark(worker: Agent) -> str:
 
 def answer(loop: LoopRun, agent: Agent, text: str) -> None:
     """Answer what the loop asks; refused if somebody else has."""
-    told = steer.answer(loop.project, loop.id, agent.id, text, question=agent.asks)
+    face = Narrator(loop.project.tree, loop.loop, lambda _: None)
+    told = steer.answer(loop.project, loop.id, agent.id, text, question=agent.asks, face=face)
     if isinstance(told, Refusal):
         raise UsageError(told.reason, hint=told.hint or f"raymond {loop.loop} status")
 
 
 def message(text: str) -> str:
-    """What whoever did the item said: as they said it, also if all of it was indented on its way."""
-    return textwrap.dedent(text).strip()
+    """What whoever did the item said: without secrets, and as they said it, if all of it was indented on its way."""
+    return Secrets.of(os.environ).clean(textwrap.dedent(text).strip())
 
 
 def item(loop: LoopRun, worker: Agent) -> dict[str, Any]:

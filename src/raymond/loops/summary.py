@@ -26,6 +26,8 @@ _HOW = {
     "exhausted": "limit: {why}",
     "impossible": "failed: {why}",
 }
+_INTERNAL = ("HAND.py", "PARK.py")
+"""Where a loop waits whose items somebody else does."""
 _EXCERPT = 300
 _REASONS = 3000
 """Characters of why an item waits for a person: all of it, as a rule."""
@@ -45,7 +47,7 @@ def how(loop: LoopRun) -> str:
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
     asked = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
-    if loop.settings.internal and not asked:
+    if any(one.status == ASKING and one.state in _INTERNAL for one in loop.run.agents.values()) and not asked:
         verb = "record" if ledger.open else "next"
         return f"waits for raymond {loop.loop} {verb}"
     return f"paused: {ledger.why or asked.partition(chr(10))[0] or words.reason(loop.run) or 'it waits for a person'}"
