@@ -108,10 +108,11 @@ def test_a_story_passes_when_it_first_did_and_not_in_the_future() -> None:
             story(1, ("2027-01-01T00:00:00Z", "passed"), lastVerified="2026-01-19T00:00:00+01:00"),
             story(2, passes=True),
             story(3, ("no date", "passed")),
+            story(4, ("2027-01-01T00:00:00Z", "passed")),
         ),
         *(Tasks(), Effort(), NOW),
     )
-    assert (found.passed, found.velocity.week, found.velocity.days) == (3, 1, 3)
+    assert (found.passed, found.velocity.week, found.velocity.days) == (4, 1, 3)
 
 
 def test_tasks_are_counted_by_what_is_known_of_them() -> None:
