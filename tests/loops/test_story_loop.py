@@ -121,6 +121,22 @@ def test_the_tasks_of_a_story_come_first_and_count_as_one(tmp_path: Path) -> Non
     assert night.stories["US-2"]["passes"]
 
 
+def test_a_story_whose_task_fails_is_named_as_not_done(tmp_path: Path) -> None:
+    night = Stories(tmp_path, agent="echo ITERATION_COMPLETE")
+    done = night.start("--task-loop", "--story", "US-2", "--attempts", "1")
+    assert done.code == 1
+    assert "- US-2: The reason: its tasks are not verified: 1.4.1, 1.4.2" in done.out
+    assert not night.stories["US-2"]["passes"]
+
+
+def test_a_task_with_the_check_of_its_story_is_verified_by_it(tmp_path: Path) -> None:
+    night = Stories(tmp_path)
+    night.start("--story", "US-1")
+    first, _, second = night.text(SPEC).partition("### 1.4.2")
+    assert "**Verified:** true (" in first
+    assert "**Status:** 🔵 Planned" in second, "this one was not checked"
+
+
 def test_the_limit_counts_stories(tmp_path: Path) -> None:
     night = Stories(tmp_path)
     done = night.start("--max-stories", "1")

@@ -52,6 +52,9 @@ DIFFERS = (
     (r"(?<=, )(\d+h )?(\d+m )?\d+s\b", "DURATION"),
     (r"^(\[TIME\] ralph-loop: Iteration \d+ complete) \(.*\)$", r"\1"),
     (r"^(Elapsed:) .*$", r"\1"),
+    (r"^(Per item: +)[^,]+", r"\1DURATION"),
+    (r"^(Projected: +)\d{4}-\d\d-\d\d", r"\1DATE"),
+    (r"(?<=\*\* true \()\d{4}-\d\d-\d\d", "DATE"),
     (r"^(sealed \d+ files?) in \S+:", r"\1 in DURATION:"),
     (r"^(a twin of this directory takes) \S+ \((overlay|copy|in place)\)$", r"\1 DURATION"),
 )

@@ -1,6 +1,6 @@
 """Stories of a PRD as items of a loop, with the tasks that they take."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,8 +31,13 @@ class Linked(Struct, frozen=True):
     """The stories that have to pass before it."""
 
 
-def items_of(linked: Linked, known: Specs, settings: Settings) -> tuple[list[Item], list[Passed]]:
-    """What can be worked on for a story, in order; and what cannot, with the reason."""
+def items_of(
+    linked: Linked, known: Specs, settings: Settings, closed: Collection[str] = ()
+) -> tuple[list[Item], list[Passed]]:
+    """What can be worked on for a story, in order; and what cannot, with the reason.
+
+    Tasks in `closed` are not tried again.
+    """
     story = linked.story
     own = _item(story, linked.names, settings)
     found, missing = task_items.tasks_of(linked.names, known)
@@ -42,13 +47,14 @@ def items_of(linked: Linked, known: Specs, settings: Settings) -> tuple[list[Ite
         return [_planning(own, story)], []
     left = [one for one in found if task_items.is_open(one.task)]
     if left and settings.runs_tasks:
-        return _tasks(own, left, known, settings)
+        return _tasks(own, left, known, settings, closed)
     if task_items.is_verified_by_tasks(own):
         checked = task_items.linked(own, linked.names, known, settings)
         return ([checked], []) if isinstance(checked, Item) else ([], [Passed(own, checked)])
     sections = [task_items.section(one, settings) for one in left]
     details = "\n\n".join([own.details, *sections])
-    ready = replace(own, details=details, is_claimed=not left)
+    same = tuple(one.task.id for one in left if one.task.check in own.checks)
+    ready = replace(own, details=details, is_claimed=not left, tasks=same)
     if ready.is_claimed and ready.criteria and not settings.asks:
         return [], [Passed(own, task_items.MANUAL)]
     return [ready], []
@@ -121,7 +127,9 @@ def _planning(own: Item, story: Story) -> Item:
     )
 
 
-def _tasks(own: Item, left: Iterable[Placed], known: Specs, settings: Settings) -> tuple[list[Item], list[Passed]]:
+def _tasks(
+    own: Item, left: list[Placed], known: Specs, settings: Settings, closed: Collection[str]
+) -> tuple[list[Item], list[Passed]]:
     """The tasks of a story as items of their own; the story is next when none of them is left."""
     ready, passed = [], []
     for placed in left:
@@ -133,7 +141,7 @@ def _tasks(own: Item, left: Iterable[Placed], known: Specs, settings: Settings) 
             passed.append(Passed(item, why))
         else:
             ready.append(item)
-    if not ready:
+    if all(one.id in closed or one.verification.kind == "blocked" for one in ready):
         names = ", ".join(one.task.id for one in left)
         passed.append(Passed(own, f"its tasks are not verified: {names}"))
     return ready, passed

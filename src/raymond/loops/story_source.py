@@ -34,12 +34,12 @@ class StorySource(Struct, frozen=True):
         known, read = specs.read(self.documents), prd.read(documents.read(self.documents.path(PRD)))
         items: list[Item] = []
         passed: list[Passed] = []
+        closed = ledger.closed()
         for linked in self.failing(known, read.stories):
-            ready, others = story_items.items_of(linked, known, self.settings)
+            ready, others = story_items.items_of(linked, known, self.settings, closed)
             items += ready
             passed += others
         chosen = select(items, ledger, self.settings)
-        closed = ledger.closed()
         chosen = replace(chosen, passed=[*chosen.passed, *(one for one in passed if one.item.id not in closed)])
         doubts = [Doubt(one.message, one.line, PRD) for one in read.doubts]
         return Looked(self.documents.newest(), chosen, (*doubts, *known.doubts))
