@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 import cli_reference
+from looping import Night
 from raymond import cli
 from raymond.control import config
 from raymond.language.tags import Transition
@@ -247,6 +248,44 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     allowed = ("Row", "Run", "Review", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
     # A script that no signal could end has no exit code, and a turn whose driver was killed no end: nobody has one here.
     assert check.unseen(*allowed) == ["Turn.ended: null", "Record.exit: null"], "a table promises what was not printed"
+
+
+INSIDE = """\
+1. [VERIFY: sh check.sh] Write the answer
+2. [VERIFY: false] Another
+3. A third
+   - On-fail: pause
+"""
+
+
+@pytest.mark.slow
+def test_what_a_loop_from_the_inside_prints_as_json_is_documented(tmp_path: Path) -> None:
+    check, night, said = Check(), Night(tmp_path, INSIDE), tmp_path / "said"
+    said.write_text("ITERATION_COMPLETE\n", "utf-8")
+
+    def printed(*args: str, **given: Any) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(night.room.raymond("continuous-session", *args, "--json", **given).stdout)
+        return found
+
+    def recorded(*args: str, **given: Any) -> str:
+        found = printed("record", *args, **given)
+        check.document("Became", found, some="key")
+        return str(found["status"])
+
+    check.document("Handed item", printed("next", "--id", "n", "--max-time", "1h"))
+    with said.open() as message:
+        assert recorded("--wait", "0s", stdin=message) == "checking"
+    assert recorded() == "again"
+    check.document("Handed item", printed("next"))
+    night.write({"answer.txt": "42\n"})
+    with said.open() as message:
+        assert recorded(stdin=message) == "recorded"
+    for ended in ("recorded", "waiting"):
+        printed("next")
+        assert recorded("--failed", "no") == ended
+    night.room.raymond("answer", "n", "stop", "--no-resume")
+    check.document("End", printed("next"))
+    assert check.unseen("Became", "End") == []
 
 
 def test_what_a_dry_run_prints_as_json_is_documented(

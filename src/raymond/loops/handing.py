@@ -179,7 +179,7 @@ def recorded(loop: LoopRun, entry: Entry) -> dict[str, Any]:
         "counts": entry.is_done,
         "commit": entry.commit or None,
         "reason": foreign_text.cut(entry.error, _REASON) if entry.error else "",
-        "log": entry.log or None,
+        "log": entry.log,
         "remaining": len(left),
         "next": not loop.run.is_over,
     }
