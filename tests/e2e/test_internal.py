@@ -33,7 +33,7 @@ class Inside:
         self.states: list[dict[str, Any]] = []
         """The state file whenever a sub-agent begins."""
         self.patience = 99
-        """How many items the main conversation has done before it stops by itself."""
+        """How many items the main conversation has done before it stops by itself; with 0, it leaves the first one open."""
         self._begun: list[str] = []
         bin = path / "bin"
         bin.mkdir()
@@ -100,6 +100,8 @@ class Inside:
         said, told = typed(request), results(request)
         if "continuous-session.stop" in said[0]:
             return Text(told[-1]) if told else _bash("stop")
+        if not told and "continuous-session.resume" in said[0]:
+            return _bash("next --json --resume")
         if not told:
             limit = re.search(r"<command-args>(\d+)<", said[0])
             return _bash(f"next --json --max-sessions {limit[1]}" if limit else "next --json")
@@ -108,7 +110,7 @@ class Inside:
             return _bash(f"record --json <<'END_OF_MESSAGE'\n{report}\nEND_OF_MESSAGE")
         found = json.loads(told[-1].splitlines()[-1])
         match found["status"]:
-            case "item":
+            case "item" if self.patience:
                 given = {"description": found["item"]["title"], "prompt": found["prompt"]}
                 return Tool("Agent", {**given, "subagent_type": "general-purpose", "run_in_background": False})
             case "checking":
@@ -205,6 +207,17 @@ def test_stop_is_a_command_too(inside: Inside) -> None:
     assert "has stopped; raymond continuous-session status shows it." in inside.claude("/continuous-session.stop")
     assert inside.state["status"] == "complete"
     assert inside.subjects == ["base", "feat: let it greet", "chore(loop): records"]
+
+
+def test_an_item_that_was_left_open_is_handed_out_again(inside: Inside) -> None:
+    inside.does = {"Let it greet": [writes(inside, "one.txt", "hello\n", "It greets.")]}
+    inside.patience = 0
+    inside.claude("/continuous-session.start 1")
+    assert (inside.state["status"], inside.subagents) == ("running", [])
+    inside.patience = 1
+    inside.claude("/continuous-session.resume")
+    assert [one["title"] for one in inside.state["completedItems"]] == ["Let it greet"]
+    assert inside.state["currentSession"] == 1
 
 
 def test_a_plugin_has_the_same_commands(inside: Inside) -> None:
