@@ -346,6 +346,31 @@ def test_a_killed_next_loses_nothing(inside: Inside, step: int) -> None:
     assert inside.record()["verdict"] == "passed"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("step", range(1, 16, 2))
+def test_a_killed_record_loses_nothing_and_commits_once(inside: Inside, step: int) -> None:
+    """It and all that it started are killed: whoever asks again hears what became of the item, or is asked again."""
+    inside.begin()
+    inside.write({"answer.txt": "42\n", "../said": DONE})
+    folder = inside.room.project.run("n")
+    before = _decisions(folder)
+    argv, quiet = [sys.executable, "-m", "raymond", "continuous-session", "record", "--json"], subprocess.DEVNULL
+    with (inside.path.parent / "said").open() as said:
+        live = subprocess.Popen(
+            argv, cwd=inside.path, env=inside.room.environment, stdin=said, stdout=quiet, stderr=quiet
+        )
+    until(lambda: live.poll() is not None or _decisions(folder) >= before + step, "a decision")
+    live.kill()
+    live.wait()
+    inside.room.clear()
+    until(lambda: not runs.is_driven(folder), "the end of its driver")
+    again = inside.call("record", "--json")
+    done = json.loads(again.stdout) if again.returncode == 0 else inside.record()
+    assert (done["verdict"], done["next"]) == ("passed", True)
+    assert inside.subjects == ["start", "feat: write the answer"]
+    assert inside.next()["session"] == 2
+
+
 def _decisions(folder: Any) -> int:
     return len(list(journal.decisions(folder))) if folder.exists else 0
 
