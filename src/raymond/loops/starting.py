@@ -200,6 +200,17 @@ def check_alone(project: Project, own: str = "") -> None:
     _held[project.root] = fd
 
 
+def check_handed(project: Project, found: Documents, own: str) -> None:
+    """Refuse the loop `own` while an item of another one is handed out: its sub-agent works on this checkout."""
+    for loop in [one for one in STATES if one != own]:
+        there = look(project, found, loop) if os.path.exists(found.state(loop)) else None
+        if there is None or there.loop is None or not there.loop.settings.internal or there.loop.run.is_over:
+            continue
+        if there.loop.ledger.open:
+            hint = f"raymond {loop} record takes what became of it, raymond cancel {there.loop.id} ends the loop"
+            raise UsageError(f"an item of {there.loop.id} is handed out to another program", hint=hint)
+
+
 def let_go(project: Project) -> None:
     """Leave the checkout to others, but for a process that was started meanwhile: it holds the lock with us."""
     if (fd := _held.pop(project.root, None)) is not None:
