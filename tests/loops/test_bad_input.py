@@ -119,7 +119,7 @@ def test_a_log_without_the_section(tmp_path: Path) -> None:
     night.write({LOG: "# Session: x\n\n## Summary\n\nNothing.\n"})
     ran = night.loop()
     assert (ran.code, ran.out) == (0, f"nothing to do: {LOG} has no `## Next Steps`\n")
-    assert "raymond continuous-session edit opens it" in ran.err
+    assert "raymond continuous-session edit opens the queue" in ran.err
 
 
 @pytest.mark.slow

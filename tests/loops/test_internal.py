@@ -457,7 +457,7 @@ def test_a_branch_that_a_person_has_switched_to_is_not_worked_on(inside: Inside)
 def test_flags_that_come_too_late_are_named(inside: Inside) -> None:
     inside.begin()
     done = inside.call("next", "--json", "--resume", "--max-sessions", "1", "--max-time", "1h")
-    told = "the loop is resumed with the settings it has: --max-sessions, --max-time do not apply\n"
+    told = "the loop is resumed with the settings it has: --max-time, --max-sessions do not apply\n"
     assert (done.returncode, done.stderr) == (0, told)
 
 

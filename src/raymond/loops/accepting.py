@@ -73,7 +73,8 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome
         return Outcome(commit=made)
     if left := [path for path in repository.dirt() if not loop.documents.owns(path)]:
         raise UsageError(f"the tree has changes that are not committed: {left[0]}", hint="commit or stash them first")
-    date = f"{int(time())} +0000"
+    now = int(time())
+    date = f"{now} +0000"
     subject = commit_message.subject(_headline(entry))
     alone = repository.commit(_work_of(loop, entry), [entry.base], f"{subject}\n\nset aside by {loop.id}\n", date)
     tree = repository.merged(repository.head(), alone)
@@ -86,7 +87,7 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome
         if found and found.verdict != "passed":
             return Outcome(red=found.reason)
         applied.check_unchanged("its check")
-        made = _committed(loop, entry, applied, date, tell)
+        made = _committed(loop, entry, applied, now, tell)
     _conclude(loop, entry, made)
     with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
         if _has_its_hooks(loop):
@@ -106,11 +107,11 @@ def _recovered(loop: LoopRun, entry: Entry) -> str:
     return ""
 
 
-def _committed(loop: LoopRun, entry: Entry, applied: Application, date: str, tell: Callable[[Told], None]) -> str:
+def _committed(loop: LoopRun, entry: Entry, applied: Application, now: int, tell: Callable[[Told], None]) -> str:
     """Commit what was shown, and that the item has left the queue; nothing else that is on the disk."""
     repository = loop.repository
     tree = applied.tree
-    for place, edited in settling.settled(loop, entry, lambda place: _stored(loop, applied.tree, place)).items():
+    for place, edited in settling.settled(loop, entry, lambda place: _stored(loop, applied.tree, place), now).items():
         tree = repository.with_file(tree, _named(loop, place), edited)
     trailers = [f"Raymond-Run: {loop.id}", f"Raymond-Item: {loop.id}/{entry.agent}-accepted"]
     facts = [
@@ -121,7 +122,7 @@ def _committed(loop: LoopRun, entry: Entry, applied: Application, date: str, tel
     message = _hooked(loop, tree, commit_message.message(_headline(entry), facts, (), trailers), tell)
     applied.check_unchanged("the hooks of the project")
     repository.check_new(tree, applied.head)
-    made = repository.commit(tree, [applied.head], message, date, sign=repository.signs)
+    made = repository.commit(tree, [applied.head], message, f"{now} +0000", sign=repository.signs)
     applied.publish(made)
     return made
 
@@ -167,7 +168,7 @@ def _stored(loop: LoopRun, tree: str, place: str) -> str:
 
 def _conclude(loop: LoopRun, entry: Entry, made: str) -> None:
     """Write down everywhere that an item is committed."""
-    _forget(loop, entry, None)
+    _forget(loop, entry, loop.repository.date(made), None)
     loop.repository.refresh()
     _decide(loop, entry.key, f"accepted, commit {made[:12]}")
     application.done(loop)
@@ -195,13 +196,13 @@ def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     if made := _recovered(loop, entry):
         what = f"{entry.title} was accepted before: it is committed as {made[:12]}"
         raise UsageError(what, hint=f"git revert {made[:12]} takes it back")
-    _forget(loop, entry, reason)
+    _forget(loop, entry, int(time()), reason)
     _decide(loop, entry.key, "rejected")
     return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"
 
 
-def _forget(loop: LoopRun, entry: Entry, again: str | None) -> None:
+def _forget(loop: LoopRun, entry: Entry, now: int, again: str | None) -> None:
     """Let the item wait for nobody any more: it is done, or with a reason to be done `again`."""
-    found = settling.settled(loop, entry, lambda place: documents.read(loop.documents.path(place)), again)
+    found = settling.settled(loop, entry, lambda place: documents.read(loop.documents.path(place)), now, again)
     for place, text in found.items():
         documents.write(loop.documents.path(place), text)

@@ -167,7 +167,7 @@ def _fix(layout: Layout, place: Place, id: str, mark: str, failure: tuple[str, s
         f"- original task: {place.id}{place.colon} {title}\n"
         f"- command: {_command(command)}\n"
         f"- failure: {foreign_text.inline(reason)}\n"
-        f"{_output(output)}"
+        f"{_output(output) if output.strip() else ''}"
     )
     checks = "".join(_verbatim(layout, place, "verification", ending))
     stories = "".join(_verbatim(layout, place, "implements", ending)[:1])
@@ -306,9 +306,7 @@ def _command(command: str) -> str:
 
 
 def _output(output: str) -> str:
-    """A line of a list with the last lines of an output as code; nothing where there was none."""
-    if not output.strip():
-        return ""
+    """A line of a list with the last lines of an output as code."""
     last = "\n".join(output.rstrip().splitlines()[-_SHOWN:])
     lines = foreign_text.fenced(last).removesuffix("\n").split("\n")
     return "- output:\n" + "".join(f"  {line}\n" if line else "\n" for line in lines)
