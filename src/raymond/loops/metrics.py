@@ -192,7 +192,7 @@ def _pace(pace: Velocity) -> str:
     if pace.per_day is None:
         return "no story has passed yet"
     since = "today" if pace.days == 1 else f"in {many(pace.days, 'day')}"
-    return f"{'1 story' if pace.week == 1 else f'{pace.week} stories'} this week, {pace.per_day:.1f} per day {since}"
+    return f"{many(pace.week, 'story')} this week, {pace.per_day:.1f} per day {since}"
 
 
 def _projection(metrics: Metrics) -> str:

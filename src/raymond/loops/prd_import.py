@@ -299,4 +299,4 @@ def question(plan: Import) -> str:
 
 
 def _count(number: int) -> str:
-    return "1 story" if number == 1 else f"{number:,} stories"
+    return many(number, "story")

@@ -153,7 +153,7 @@ def reports(survey: Survey) -> Iterator[str]:
     if survey.links.orphans:
         yield f"belong to no story: {many(len(survey.links.orphans), 'task')} ({_few(survey.links.orphans)})"
     if survey.links.bare:
-        yield f"without tasks: {_stories(len(survey.links.bare))} ({_few(survey.links.bare)})"
+        yield f"without tasks: {many(len(survey.links.bare), 'story')} ({_few(survey.links.bare)})"
     if survey.broken:
         yield f"{survey.documents.shown(PRD_STATUS)} is broken and is kept aside: {survey.broken}"
 
@@ -163,15 +163,11 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + rest
 
 
-def _stories(count: int) -> str:
-    return "1 story" if count == 1 else f"{count:,} stories"
-
-
 def told(survey: Survey, status: Status) -> str:
     """What was written, in words."""
     numbers = status["statistics"]
     states = ", ".join(f"{numbers[name]} {name}" for name in ("passed", "failed", "pending"))
-    return f"wrote {survey.documents.shown(PRD_STATUS)}: {_stories(numbers['total'])} ({states})"
+    return f"wrote {survey.documents.shown(PRD_STATUS)}: {many(numbers['total'], 'story')} ({states})"
 
 
 def document(survey: Survey, status: Status, *, medium: bool) -> dict[str, Any]:
