@@ -1,4 +1,4 @@
-"""What a loop costs beside git and its checks: one iteration, and picking from a long queue."""
+"""What a loop costs beside git and its checks: one iteration, and picking from a long queue or from many specs."""
 
 import os
 import re
@@ -13,14 +13,26 @@ from pathlib import Path
 
 from report import Reading
 
-from raymond.loops.formats import queue
+from raymond.loops.documents import Documents
+from raymond.loops.formats import queue, task_spec
 from raymond.loops.ledger import Ledger
 from raymond.loops.selection import select
-from raymond.loops.settings import Settings
+from raymond.loops.settings import TASKS, Settings
+from raymond.loops.task_source import TaskSource
 
 _ITEMS = 6
 _QUEUED = 10_000
 _LOG = "docs/session_logs/20260101_0900_session.md"
+_TASK = """### 1.{group}.{number}. Write file {number}
+
+**Status:** 🔵 Planned
+**Verification:**
+- command: `true`
+- expected: 0
+
+Write the file. It has a few lines of text, as tasks do.
+
+"""
 _GIT = '#!/bin/bash\n{git} "$@"; code=$?; times >> "{log}"; exit $code\n'
 """Runs git, and notes what that and this wrapper cost, but for the end of the wrapper."""
 _CALLS = 50
@@ -32,7 +44,8 @@ _NAME = re.compile(r"[\w.-]+")
 
 def loops(home: Path, rounds: int) -> dict[str, Reading]:
     """Our own CPU for one iteration over that of git and its check, and for picking an item."""
-    ours, gits, picks, walks = [], [], [], []
+    ours, gits, picks, walks, tasks = [], [], [], [], []
+    specs = _specs(home / "specs")
     python = _installed(home / "installed")
     for number in range(rounds):
         few, many = (_run(home / f"{number}-{items}", items, python) for items in (1, _ITEMS))
@@ -41,13 +54,26 @@ def loops(home: Path, rounds: int) -> dict[str, Reading]:
         text = _log(_QUEUED)
         walks.append(_cpu(lambda text=text: [line for line in text.split("\n") if line.lstrip()]))
         picks.append(_cpu(lambda text=text: select(queue.read(text).items, Ledger(), Settings())))
-        print(f"  git {gits[-1]:.2f} s, iteration {ours[-1]:.2f} s, picking {picks[-1]:.3f} s", file=sys.stderr)
+        task_spec.read.cache_clear()
+        tasks.append(_cpu(lambda: TaskSource(specs, Settings(loop=TASKS)).look(Ledger())))
+        told = f"git {gits[-1]:.2f} s, iteration {ours[-1]:.2f} s, picking {picks[-1]:.3f} s, a task {tasks[-1]:.2f} s"
+        print(f"  {told}", file=sys.stderr)
     # Nothing makes a round cheaper than it is: the least of them has the least of what else the machine did.
     git, own, pick, walk = min(gits), min(ours), min(picks), min(walks)
     return {
         "iteration": Reading(f"{git:.2f} s (git)", f"{git + own:.2f} s", f"{own:.2f} s", own, {"gits": gits}),
         "picking": Reading(f"{walk:.3f} s (lines)", f"{pick:.3f} s", f"{pick:.3f} s", pick, {}),
+        "tasks": Reading(f"{walk:.3f} s (lines)", f"{min(tasks):.2f} s", f"{min(tasks):.2f} s", min(tasks), {}),
     }
+
+
+def _specs(folder: Path) -> Documents:
+    """As many tasks as the queue has items, a hundred in each spec."""
+    for group in range(_QUEUED // 100):
+        path = folder / f"docs/implementation/1-bench/1.{group}-files.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(_TASK.format(group=group, number=one) for one in range(100)), "utf-8")
+    return Documents(str(folder), "docs", str(folder), has_plans=True)
 
 
 def _log(items: int) -> str:
