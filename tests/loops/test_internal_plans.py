@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from looping import Night
 
 SPEC = "docs/implementation/1-core/1.1-answers.md"
@@ -51,6 +53,7 @@ class Inside(Night):
         return found
 
 
+@pytest.mark.slow
 def test_tasks_are_handed_out_and_marked_in_their_spec(tmp_path: Path) -> None:
     inside = Inside(tmp_path, "task-loop")
     first = inside.ask("next", "--id", "n")
@@ -87,6 +90,7 @@ def test_a_story_is_handed_out_and_recorded(tmp_path: Path) -> None:
     assert inside.ask("next")["ended"].startswith("completed")
 
 
+@pytest.mark.slow
 def test_no_other_loop_begins_while_an_item_is_handed_out(tmp_path: Path) -> None:
     inside = Inside(tmp_path, "task-loop")
     inside.ask("next", "--id", "n")

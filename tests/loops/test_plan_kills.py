@@ -38,7 +38,7 @@ AGENT = """
 if grep -q '^# 1.1.1' "$PROMPT"; then echo 42 > answer.txt; else echo try >> tries.txt; fi
 echo ITERATION_COMPLETE
 """
-POINTS = os.environ.get("RAYMOND_KILLS", "6,13,19,25,32,40")
+POINTS = os.environ.get("RAYMOND_KILLS", "13,25,36")
 
 
 def begun(path: Path) -> Night:

@@ -95,6 +95,7 @@ def test_stories_pass_when_their_checks_do(tmp_path: Path) -> None:
     assert "nothing to do" in night.start("--id", "m").out
 
 
+@pytest.mark.slow
 def test_a_story_that_fails_says_so_in_its_history(tmp_path: Path) -> None:
     night = Stories(tmp_path, agent="echo ITERATION_COMPLETE")
     done = night.start("--attempts", "1", "--story", "US-1")
@@ -106,6 +107,7 @@ def test_a_story_that_fails_says_so_in_its_history(tmp_path: Path) -> None:
     assert [one["id"] for one in night.told["failedStories"]] == ["US-1"]
 
 
+@pytest.mark.slow
 def test_the_tasks_of_a_story_come_first_and_count_as_one(tmp_path: Path) -> None:
     night = Stories(tmp_path)
     done = night.start("--task-loop", "--max-stories", "1", "--story", "US-2")
@@ -121,6 +123,7 @@ def test_the_tasks_of_a_story_come_first_and_count_as_one(tmp_path: Path) -> Non
     assert night.stories["US-2"]["passes"]
 
 
+@pytest.mark.slow
 def test_a_story_whose_task_fails_is_named_as_not_done(tmp_path: Path) -> None:
     night = Stories(tmp_path, agent="echo ITERATION_COMPLETE")
     done = night.start("--task-loop", "--story", "US-2", "--attempts", "1")
@@ -129,6 +132,7 @@ def test_a_story_whose_task_fails_is_named_as_not_done(tmp_path: Path) -> None:
     assert not night.stories["US-2"]["passes"]
 
 
+@pytest.mark.slow
 def test_a_task_with_the_check_of_its_story_is_verified_by_it(tmp_path: Path) -> None:
     night = Stories(tmp_path)
     night.start("--story", "US-1")
@@ -137,6 +141,7 @@ def test_a_task_with_the_check_of_its_story_is_verified_by_it(tmp_path: Path) ->
     assert "**Status:** 🔵 Planned" in second, "this one was not checked"
 
 
+@pytest.mark.slow
 def test_the_limit_counts_stories(tmp_path: Path) -> None:
     night = Stories(tmp_path)
     done = night.start("--max-stories", "1")
@@ -168,6 +173,7 @@ ALONE = (
 )
 
 
+@pytest.mark.slow
 def test_tasks_that_an_agent_plans_are_proposed_and_wait(tmp_path: Path) -> None:
     night = Stories(tmp_path, ALONE, agent=PLAN, spec="# nothing\n")
     done = night.start("--create-tasks")
@@ -181,6 +187,7 @@ def test_tasks_that_an_agent_plans_are_proposed_and_wait(tmp_path: Path) -> None
     assert night.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_planned_tasks_are_worked_on_if_they_are_accepted(tmp_path: Path) -> None:
     night = Stories(tmp_path, ALONE, agent=PLAN, spec="# nothing\n")
     done = night.start("--create-tasks", "--accept-proposed", "--task-loop")
@@ -193,6 +200,7 @@ def test_planned_tasks_are_worked_on_if_they_are_accepted(tmp_path: Path) -> Non
 MANUAL = PRD.replace("**Verification:** `sh check.sh`", "**Verification:** manual")
 
 
+@pytest.mark.slow
 def test_a_story_that_a_person_judges_is_pending_where_nobody_is(tmp_path: Path) -> None:
     night = Stories(tmp_path, MANUAL)
     done = night.start("--story", "US-1")
@@ -202,6 +210,7 @@ def test_a_story_that_a_person_judges_is_pending_where_nobody_is(tmp_path: Path)
     assert "say whether `US-1: The answer` is done: raymond story-loop start --story US-1, on a terminal" in done.out
 
 
+@pytest.mark.slow
 def test_stories_that_a_person_judges_can_be_passed_over(tmp_path: Path) -> None:
     done = Stories(tmp_path, MANUAL).start("--skip-manual", "--dry-run")
     assert "-  US-1: The answer: a person has to judge it (--skip-manual)" in done.out
@@ -221,6 +230,7 @@ def test_an_agent_cannot_say_that_a_story_passes(tmp_path: Path) -> None:
     assert "changed docs/prd-status.json, which says what is to be done; it was put back" in done.out
 
 
+@pytest.mark.slow
 def test_a_story_waits_for_those_it_depends_on(tmp_path: Path) -> None:
     prd = PRD.replace("**Verification:** tasks\n", "**Verification:** tasks\n\n**Depends on:** US-1\n")
     night = Stories(tmp_path, prd, agent="echo because > why.txt; echo ITERATION_COMPLETE")
@@ -249,6 +259,7 @@ def test_without_a_status_file_the_command_that_makes_it_is_named(tmp_path: Path
     assert "raymond prd status-init" in done.err
 
 
+@pytest.mark.slow
 def test_the_metrics_of_a_night(tmp_path: Path) -> None:
     night = Stories(tmp_path)
     night.start("--max-stories", "1")

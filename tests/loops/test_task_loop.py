@@ -92,6 +92,7 @@ def test_tasks_are_done_in_order_verified_and_marked_in_place(tmp_path: Path) ->
     assert "1. [VERIFY: sh check.sh] Write the answer" in log, "the queue of sessions is handed on"
 
 
+@pytest.mark.slow
 def test_what_is_expected_of_a_check_decides(tmp_path: Path) -> None:
     night = Tasks(tmp_path, agent="echo 42 > answer.txt; echo so > why.txt; echo ITERATION_COMPLETE")
     done = night.start("--attempts", "1")
@@ -136,6 +137,7 @@ def test_the_scope_says_which_tasks_are_taken(tmp_path: Path, flags: tuple[str, 
     assert [one["title"].partition(". ")[0] for one in json.loads(done.out)["items"]] == taken
 
 
+@pytest.mark.slow
 def test_one_that_is_called_complete_is_checked_before_an_agent_is_paid(tmp_path: Path) -> None:
     spec = TEXT.replace("🔵 Planned", "✅ Complete", 1)
     night = Tasks(tmp_path, spec, agent="echo called >> $TEST_ROOM/../called; " + BOTH, answer__txt="42\n")
@@ -147,6 +149,7 @@ def test_one_that_is_called_complete_is_checked_before_an_agent_is_paid(tmp_path
     assert fields(night.spec, "1.4.1")["Verified"].startswith("true (")
 
 
+@pytest.mark.slow
 def test_one_that_is_called_complete_and_is_not_is_done(tmp_path: Path) -> None:
     spec = TEXT.replace("🔵 Planned", "✅ Complete", 1)
     night = Tasks(tmp_path, spec, agent='cp "$PROMPT" $TEST_ROOM/../prompt; ' + BOTH)
@@ -156,6 +159,7 @@ def test_one_that_is_called_complete_and_is_not_is_done(tmp_path: Path) -> None:
     assert fields(night.spec, "1.4.1")["Verified"].startswith("true (")
 
 
+@pytest.mark.slow
 def test_the_loop_stops_at_the_first_failure_if_asked_to(tmp_path: Path) -> None:
     night = Tasks(tmp_path, agent="echo ITERATION_COMPLETE")
     done = night.start("--attempts", "1", "--stop-on-fail")
@@ -167,6 +171,7 @@ def test_the_loop_stops_at_the_first_failure_if_asked_to(tmp_path: Path) -> None
 MANUAL = "### 1.4.1. Draw it\n\n**Status:** 🔵 Planned\n**Verification:**\n- type: manual\n- criteria: It is pretty\n"
 
 
+@pytest.mark.slow
 def test_what_a_person_has_to_judge_is_pending_where_nobody_is(tmp_path: Path) -> None:
     night = Tasks(tmp_path, MANUAL, agent="echo art > art.txt; echo ITERATION_COMPLETE")
     done = night.start()
@@ -180,6 +185,7 @@ def test_what_a_person_has_to_judge_is_pending_where_nobody_is(tmp_path: Path) -
     assert "it waits for a person's judgement: start the loop on a terminal" in again.out
 
 
+@pytest.mark.slow
 def test_tasks_that_no_command_verifies_are_passed_over_if_asked_to(tmp_path: Path) -> None:
     night = Tasks(tmp_path, MANUAL)
     done = night.start("--skip-unverifiable")
@@ -187,12 +193,14 @@ def test_tasks_that_no_command_verifies_are_passed_over_if_asked_to(tmp_path: Pa
     assert "it has no command that could verify it (--skip-unverifiable)" in done.out
 
 
+@pytest.mark.slow
 def test_every_task_writes_a_log_if_asked_to(tmp_path: Path) -> None:
     night = Tasks(tmp_path)
     night.start("--session-per-task")
     assert len(night.logs) == 3
 
 
+@pytest.mark.slow
 def test_a_loop_that_was_killed_goes_on_with_its_task(tmp_path: Path) -> None:
     night = Tasks(tmp_path, agent=f"echo half > half.txt; touch $TEST_ROOM/../half\n{WAIT}{BOTH}")
     with night.room.start("task-loop", "start", "--id", "n", "--pause", "0s") as live:
@@ -224,6 +232,7 @@ CHEATS: Mapping[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_an_agent_cannot_change_what_decides_about_tasks(tmp_path: Path, cheat: str) -> None:
     does, told = CHEATS[cheat]
@@ -246,6 +255,7 @@ def test_an_agent_may_mark_its_own_task_and_it_counts_for_nothing(tmp_path: Path
     assert fields(night.spec, "1.4.1")["Verified"] == "false"
 
 
+@pytest.mark.slow
 def test_a_task_that_an_agent_adds_is_only_proposed(tmp_path: Path) -> None:
     added = r"printf '\n### 1.4.9. Easy\n\n**Verification:** `true`\n' >> " + SPEC
     night = Tasks(tmp_path, agent=f"{added}; {BOTH}")
@@ -289,6 +299,7 @@ def test_a_check_that_cannot_be_read_is_no_missing_check(tmp_path: Path) -> None
     assert "expected" in done.out
 
 
+@pytest.mark.slow
 def test_lines_of_a_spec_keep_their_endings(tmp_path: Path) -> None:
     night = Tasks(tmp_path)
     (night.path / SPEC).write_bytes(TEXT.replace("\n", "\r\n").encode())
@@ -301,6 +312,7 @@ def test_lines_of_a_spec_keep_their_endings(tmp_path: Path) -> None:
 # The queue of sessions
 
 
+@pytest.mark.slow
 def test_an_item_is_done_when_its_tasks_are_verified(tmp_path: Path) -> None:
     queue = "1. [VERIFY: task-loop] Answer and explain\n   - Tasks: 1.4.1, 1.4.2\n"
     night = Tasks(
@@ -313,6 +325,7 @@ def test_an_item_is_done_when_its_tasks_are_verified(tmp_path: Path) -> None:
     assert fields(night.spec, "1.4.2")["Verified"].startswith("true (")
 
 
+@pytest.mark.slow
 def test_an_item_whose_tasks_are_not_there_is_passed_over(tmp_path: Path) -> None:
     queue = "1. [VERIFY: task-loop] Something\n   - Tasks: 7.7.7\n2. [VERIFY: sh check.sh] Write the answer\n"
     night = Tasks(
