@@ -344,7 +344,7 @@ def test_stop_while_a_check_runs_lets_it_end(slow: Inside) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", (1, 3, 5))
+@pytest.mark.parametrize("step", [1, 3, 5])
 def test_a_killed_next_loses_nothing(inside: Inside, step: int) -> None:
     """Killed after so many decisions of its run are written: whoever asks again gets the item."""
     with inside.room.start("continuous-session", "next", "--json", "--id", "n") as live:
@@ -359,7 +359,7 @@ def test_a_killed_next_loses_nothing(inside: Inside, step: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", (3, 7, 11, 15))
+@pytest.mark.parametrize("step", [3, 7, 11, 15])
 def test_a_killed_record_loses_nothing_and_commits_once(inside: Inside, step: int) -> None:
     """It and all that it started are killed: whoever asks again hears what became of the item, or is asked again."""
     inside.begin()

@@ -192,7 +192,7 @@ def again(loop: LoopRun, worker: Agent) -> dict[str, Any]:
         "workflow_id": loop.id,
         "title": (worker.variables or {}).get("title", ""),
         "attempt": (worker.visits or {}).get(HAND, 1),
-        "reason": foreign_text.cut(worker.visit.input, _REASON),
+        "reason": foreign_text.cut(worker.visit.input.partition("\n\n")[0], _REASON),
         "remaining": len(summary.remaining(loop)),
         "next": True,
     }

@@ -14,20 +14,26 @@ _CHANGED = 50
 def question(work: Work, reply: str) -> str:
     """The whole text of an item, what was done, and how to answer; the agent's words are kept for afterwards."""
     documents.write(_kept(work), json.dumps(reply))
-    before, repository = work.baseline.head, work.step.repository
-    changed = [one.path for one in repository.changes(work.baseline.work, repository.tree())]
+    repository = work.step.repository
+    tree = repository.tree()
+    changed = [one.path for one in repository.changes(work.baseline.work, tree)]
+    changed = [one for one in changed if not work.step.documents.owns(one)]
     more = f"\n... and {len(changed) - _CHANGED} more" if len(changed) > _CHANGED else ""
     told = [
         f"Is this done? {work.title}",
         "What to judge it by:\n" + "\n".join(f"- {one}" for one in work.criteria),
         work.details.strip(),
         f"The check `{work.check}` is green." if work.check else "",
-        "Changed:\n" + "\n".join(changed[:_CHANGED]) + more if changed else "Nothing was changed for it.",
-        f"git diff {before[:12]} shows all of it." if changed else "",
+        "Changed:\n" + "\n".join(changed[:_CHANGED]) + more if changed else "Nothing was changed for it now.",
+        f"All of it: git diff {work.baseline.work[:12]} {work.show(tree)}" if changed else _before(work),
         f"The agent says:\n{reply.strip()}" if reply.strip() else "",
         "Answer `yes`, or say what is missing.",
     ]
     return "\n\n".join(filter(None, told)).replace("</", "< /")
+
+
+def _before(work: Work) -> str:
+    return f"What was done for it before: git log -p --fixed-strings --grep='({work.key})'"
 
 
 def take(work: Work, answer: str) -> tuple[str, str]:

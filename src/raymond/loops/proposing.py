@@ -39,7 +39,7 @@ def plan(work: Work, found: Inspection, tasks: list[Task], reply: str) -> dict[s
     place = _place(work.step.documents, work.group)
     number = os.path.basename(place).partition("-")[0]
     sections = [_section(f"{number}.{at}", work.group, one) for at, one in enumerate(tasks, 1)]
-    title = foreign_text.inline(f"{number} Tasks of {work.title}")
+    title = foreign_text.inline(f"{number} Tasks of {work.title.removesuffix(' (plan its tasks)')}")
     work.write_document(f"# {title}\n\n" + "\n".join(sections), place)
     ids = ", ".join(f"{number}.{at}" for at in range(1, len(tasks) + 1))
     shown = work.step.documents.shown(place)
@@ -49,7 +49,7 @@ def plan(work: Work, found: Inspection, tasks: list[Task], reply: str) -> dict[s
     work.write_log({"Summary": told.get("Summary", "")[:2000]}, [one.raw for one in work.queue_before()], found, ended)
     work.write_progress(f"**{work.title}**\n\nProposed {ids} in {shown}.", "skipped (a plan)")
     entry = work.entry(PLANNED, found)
-    given = finishing.committed(work, found, {}, entry, f"docs: propose tasks of {work.group}")
+    given = finishing.committed(work, found, {}, entry, f"docs: propose tasks ({work.group})")
     return given if isinstance(given, dict) else "a hook of the project rejects the commit"
 
 

@@ -29,6 +29,8 @@ class Linked(Struct, frozen=True):
     names: tuple[str, ...]
     waits_for: tuple[str, ...] = ()
     """The stories that have to pass before it."""
+    is_pending: bool = False
+    """The work was done, and a person has to judge it."""
 
 
 def items_of(
@@ -50,14 +52,19 @@ def items_of(
         return _tasks(own, left, known, settings, closed)
     if task_items.is_verified_by_tasks(own):
         checked = task_items.linked(own, linked.names, known, settings)
-        return ([checked], []) if isinstance(checked, Item) else ([], [Passed(own, checked)])
+        return _judged(checked, linked, settings) if isinstance(checked, Item) else ([], [Passed(own, checked)])
     sections = [task_items.section(one, settings) for one in left]
     details = "\n\n".join([own.details, *sections])
     same = tuple(one.task.id for one in left if one.task.check in own.checks)
-    ready = replace(own, details=details, is_claimed=not left, tasks=same)
-    if ready.is_claimed and ready.criteria and not settings.asks:
-        return [], [Passed(own, task_items.MANUAL)]
-    return [ready], []
+    return _judged(replace(own, details=details, is_claimed=not left, tasks=same), linked, settings)
+
+
+def _judged(item: Item, linked: Linked, settings: Settings) -> tuple[list[Item], list[Passed]]:
+    """What only a person can judge is not worked on again, and waits where nobody can be asked."""
+    item = replace(item, is_claimed=item.is_claimed or (linked.is_pending and bool(item.criteria)))
+    if item.is_claimed and item.criteria and not settings.asks:
+        return [], [Passed(item, task_items.MANUAL)]
+    return [item], []
 
 
 def _obstacle(
@@ -66,7 +73,7 @@ def _obstacle(
     if story.problem:
         return story.problem
     if linked.waits_for:
-        return f"{', '.join(linked.waits_for)} has to pass first"
+        return f"{', '.join(linked.waits_for)} {'has' if len(linked.waits_for) == 1 else 'have'} to pass first"
     if missing:
         return f"there is no task {', '.join(missing)}, which implements it"
     if not found and not settings.create_tasks:
@@ -119,7 +126,7 @@ def _planning(own: Item, story: Story) -> Item:
     return replace(
         own,
         id=f"{story.id} tasks",
-        title=f"{story.id}: plan its tasks",
+        title=f"{own.title} (plan its tasks)",
         verification=Verification(),
         checks=(),
         criteria=(),

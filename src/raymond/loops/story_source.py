@@ -22,6 +22,9 @@ from raymond.loops.story_items import Linked
 if TYPE_CHECKING:
     from raymond.loops.work import Work
 
+_UNJUDGED = "a person has to judge it"
+"""What the history says of a story that was worked on."""
+
 
 class StorySource(Struct, frozen=True):
     """The stories that do not pass."""
@@ -53,14 +56,18 @@ class StorySource(Struct, frozen=True):
 
     def failing(self, known: Specs, stories: tuple[Any, ...]) -> list[Linked]:
         """The stories within the scope that do not pass, in the order in which they are taken."""
-        status = prd_status.merged(self.status(), stories)
+        status, ids = prd_status.merged(self.status(), stories), {one.id for one in stories}
         found = []
         for story in sorted(stories, key=lambda one: one.priority):
             entry = prd_status.story(status, story.id) or {}
             if entry.get("passes") is True or self.settings.story not in ("", story.id):
                 continue
-            before = tuple(id for id in story.depends_on if not _passes(status, id))
-            found.append(Linked(story, self.names(story.id, entry, known), before))
+            before = tuple(
+                id if id in ids else f"{id} (not in the PRD)" for id in story.depends_on if not _passes(status, id)
+            )
+            last = (entry.get("history") or [{}])[-1]
+            is_pending = (last.get("result"), last.get("notes")) == ("pending", _UNJUDGED)
+            found.append(Linked(story, self.names(story.id, entry, known), before, is_pending))
         return found
 
     def names(self, id: str, entry: dict[str, Any], known: Specs) -> tuple[str, ...]:
@@ -87,7 +94,7 @@ class StorySource(Struct, frozen=True):
         if work.key == work.group:
             own = "own check: " if entry.verdict == OWN_CHECK else ""
             result: Result = "pending" if entry.verdict in (UNCHECKED, PENDING) else "passed"
-            how = "a person has to judge it" if result == "pending" else work.check or "a person says so"
+            how = _UNJUDGED if result == "pending" else work.check or "a person says so"
             self._record(work, result, f"{own}{how}")
 
     def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:

@@ -7,7 +7,7 @@ from time import time
 
 from raymond.loops import checks, documents, state, waiting
 from raymond.loops.baseline import FIRST, Baseline, keeper_of
-from raymond.loops.documents import LEARNINGS, LOGS
+from raymond.loops.documents import LEARNINGS, LOGS, PRD
 from raymond.loops.formats import queue, session_log, state_file
 from raymond.loops.formats.foreign_text import cut
 from raymond.loops.formats.item import Item
@@ -251,9 +251,21 @@ def _told(step: Step, item: Item, looked: Looked) -> dict[str, str]:
         "works_through": _WORKS_THROUGH[step.settings.loop],
         "checked": checked,
         "learnings": f"What earlier sessions learned:\n\n{learned}" if learned else "",
+        "unit": "session" if step.settings.loop == SESSION else f"the work on {step.settings.unit}",
+        "where": _where(step, item, looked),
         "source_path": _shown(step, looked),
-        "stands_in": f"It stands in {step.documents.shown(item.place)}. " if item.place else "",
     }
+
+
+def _where(step: Step, item: Item, looked: Looked) -> str:
+    """Where an agent can read more."""
+    if step.settings.loop == SESSION:
+        return f"The session log before this one, with the rest of the queue, is {_shown(step, looked)}."
+    told = [f"This stands in {step.documents.shown(item.place)}." if item.place else ""]
+    if item.group and item.group != queue.key(item):
+        told.append(f"It is part of the story {item.group}, which stands in {step.documents.shown(PRD)}.")
+    told.append(f"What was done before is in {_shown(step, looked)}." if looked.log else "")
+    return " ".join(filter(None, told))
 
 
 def begin_with(step: Step, ledger: Ledger, base: Baseline) -> None:

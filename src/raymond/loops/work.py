@@ -125,6 +125,13 @@ class Work:
             return "", ""
         return self._keep(f"refs/raymond/{self.step.id}/{self.slot}.{attempt}", found, f"attempt {attempt}")
 
+    def show(self, tree: str) -> str:
+        """Keep all files as a person is to see them; the reference."""
+        name = f"refs/raymond/{self.step.id}/{self.slot}.judged"
+        kept = self.step.repository.commit(tree, [self.baseline.work], "raymond: judged\n", f"{int(self.began)} +0000")
+        self.saved.keep(name, kept)
+        return name
+
     def save_interrupted(self, found: Inspection) -> str:
         """Keep what an agent left that was interrupted and does not go on; the reference, empty if it left nothing."""
         repository = self.step.repository

@@ -106,10 +106,7 @@ def red(workflow: Workflow, state: State, told: str) -> str:
     """That the check is red, with the end of what it printed, which says nothing on its own account."""
     reason, _, output = told.partition("\n")
     text = f"Raymond ran the check of this step, and it is not green: {reason}\n"
-    return (
-        f"{text}{_fenced(output)}Find out why and fix the cause; do not weaken the check. "
-        f"Then end your reply with exactly one of:\n{choices(workflow, state)}"
-    )
+    return f"{text}{_fenced(output)}Find out why and fix the cause; do not weaken the check. {_ending(workflow, state)}"
 
 
 def changed(workflow: Workflow, state: State, visit: Visit) -> str:
@@ -122,7 +119,14 @@ def changed(workflow: Workflow, state: State, visit: Visit) -> str:
         first, then = _ASKED[visit.review.verdict]
         asked = f"{first}\n{files}\n{then} {_SAY_WHY}"
     text = f"Raymond ran the check of this step, and its result does not count: {neutral(reason)}\n"
-    return f"{text}{_fenced(output)}{asked}\nThen end your reply with exactly one of:\n{choices(workflow, state)}"
+    return f"{text}{_fenced(output)}{asked}\n{_ending(workflow, state)}"
+
+
+def _ending(workflow: Workflow, state: State) -> str:
+    """How the reply has to end; where nothing in it is read as a tag, that is what the prompt has said."""
+    if state.policy.force_implicit:
+        return "Then end your reply as the prompt at the beginning asked for."
+    return f"Then end your reply with exactly one of:\n{choices(workflow, state)}"
 
 
 def _fenced(output: str) -> str:
