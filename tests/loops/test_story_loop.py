@@ -207,7 +207,9 @@ def test_a_story_that_a_person_judges_is_pending_where_nobody_is(tmp_path: Path)
     assert done.code == 0, done.err
     assert night.stories["US-1"]["history"][-1]["result"] == "pending"
     assert not night.stories["US-1"]["passes"]
-    assert "say whether `US-1: The answer` is done: raymond story-loop start --story US-1, on a terminal" in done.out
+    assert "say whether `US-1: The answer` is done, on a terminal: raymond story-loop start --story US-1" in done.out
+    again = night.start("--id", "m", "--pause", "0s", "--story", "US-1")
+    assert "it waits for a person's judgement" in again.out, "nobody is paid again"
 
 
 @pytest.mark.slow

@@ -117,7 +117,8 @@ def test_a_fix_task_repairs_what_failed_and_verifies_both(tmp_path: Path) -> Non
     assert "exit code" in prompt, "and how"
     assert night.spec.index("### 1.4.1a.") < night.spec.index("### 1.4.2.")
     assert [one["id"] for one in night.told["completedTasks"]] == ["1.4.1a"]
-    assert done.code == 1, "a task has failed in this run"
+    assert "; repaired by 1.4.1a\n" in done.out
+    assert done.code == 0, "what failed is repaired"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_the_loop_stops_at_the_first_failure_if_asked_to(tmp_path: Path) -> None
     night = Tasks(tmp_path, agent="echo ITERATION_COMPLETE")
     done = night.start("--attempts", "1", "--stop-on-fail")
     assert done.code == 1
-    assert "- Ended: stopped: 1.4.1. Write the answer failed (--stop-on-fail)" in done.out
+    assert "- Ended: stopped: `1.4.1. Write the answer` failed (--stop-on-fail)" in done.out
     assert fields(night.spec, "1.4.2")["Status"] == "🔵 Planned"
 
 
@@ -176,7 +177,9 @@ def test_what_a_person_has_to_judge_is_pending_where_nobody_is(tmp_path: Path) -
     night = Tasks(tmp_path, MANUAL, agent="echo art > art.txt; echo ITERATION_COMPLETE")
     done = night.start()
     assert done.code == 0, done.err
-    assert "1.4.1. Draw it (pending" in done.out
+    assert "1.4.1. Draw it (pending" in done.out.partition("## Waits for your judgement")[2]
+    assert "apart from 1 item that a person has to judge" in done.out
+    assert "is done, on a terminal: raymond task-loop start --task 1.4.1" in done.out
     assert (fields(night.spec, "1.4.1")["Status"], fields(night.spec, "1.4.1")["Verified"][:5]) == (
         "✅ Complete",
         "false",
@@ -263,6 +266,7 @@ def test_a_task_that_an_agent_adds_is_only_proposed(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "1.4.9" not in night.spec
     assert f'"1.4.9. Easy" was added to {SPEC} while an agent worked; it counts as proposed' in done.out
+    assert "- 1.4.9. Easy: proposed by an agent for the queue" in done.out
     assert "*proposed* [VERIFY: `true`] 1.4.9. Easy" in night.text(f"docs/session_logs/{night.logs[-1]}")
 
 
@@ -281,7 +285,7 @@ def test_two_tasks_of_one_id_are_refused_with_both_places(tmp_path: Path) -> Non
     ("spec", "flags", "error"),
     [
         ("# nothing\n", (), "there is no task in docs/implementation"),
-        (TEXT, ("--area", "7"), "--area 7: there is no such task"),
+        (TEXT, ("--area", "7"), "--area 7: there is no such area"),
         (TEXT, ("--task", "1.4.9"), "--task 1.4.9: there is no such task"),
     ],
 )

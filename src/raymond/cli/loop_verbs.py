@@ -151,7 +151,6 @@ def take_up(
         )
     if found.loop is not None and found.loop.run.is_over:
         tell(f"the loop {found.loop.id} has reached its limit: a new one goes on with the rest")
-        starting.archive(place.documents, loop)
         return None
     status = found.status if found.status in resuming.QUESTIONS else "running"
     question = resuming.QUESTIONS[status].format(unit=UNITS[loop], session=found.session, most=found.most or "any")

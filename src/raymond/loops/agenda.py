@@ -27,6 +27,8 @@ class Agenda(Struct, frozen=True):
     where: str
     """The document or folder that says so, as people are told it."""
     looked: Looked
+    docs: str
+    """The folder of documents, as people are told it."""
     empty: str = _NOTHING
     """Why nothing could be worked on, if nothing can."""
 
@@ -43,7 +45,7 @@ class Agenda(Struct, frozen=True):
 
     def placed(self, doubt: Doubt) -> str:
         """A doubt with its file and line."""
-        name = os.path.basename(doubt.place) if doubt.place else os.path.basename(self.where)
+        name = os.path.join(self.docs, doubt.place) if doubt.place else os.path.basename(self.where)
         return f"{name}:{doubt.line}: {doubt.message}"
 
 
@@ -75,9 +77,9 @@ def _agenda(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
         settings = replace(settings, links_tasks=links)
         empty = f"has no `## {queue.TITLE}`" if read.section is None else _NOTHING
         where = found.shown(LOGS, settings.source)
-        return settings, Agenda(where, source_of(found, settings).look(Ledger()), empty)
+        return settings, Agenda(where, source_of(found, settings).look(Ledger()), found.docs, empty)
     looked = source_of(found, settings).look(Ledger())
-    return settings, Agenda(found.shown(PRD if settings.loop == STORIES else SPECS), looked)
+    return settings, Agenda(found.shown(PRD if settings.loop == STORIES else SPECS), looked, found.docs)
 
 
 def _check_programs(agenda: Agenda) -> None:

@@ -86,7 +86,8 @@ def _item(agent: Agent, look: Look) -> list[Row]:
     given = agent.variables or {}
     attempt = (agent.prompted or {}).get("WORK.md", 1)
     again = f" {look.dot} attempt {attempt}" if attempt > 1 else ""
-    check = [(plain(given["check"]), ""), *_found(agent, look)] if given.get("check") else [("none", "")]
+    who = "a person" if given.get("criteria") else "none"
+    check = [(plain(given["check"]), ""), *_found(agent, look)] if given.get("check") else [(who, "")]
     title = (plain(given.get("title", "")), "bold")
     return [[("item     ", "dim"), title, (again, "yellow")], [("check    ", "dim"), *check]]
 

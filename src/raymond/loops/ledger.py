@@ -130,7 +130,8 @@ class Ledger(Struct, kw_only=True):
         """What a loop that has ended exits with."""
         if self.ended in _CODES:
             return _CODES[self.ended]
-        return 1 if any(one.verdict != RED for one in self.failed) else 0
+        repaired = self.repaired()
+        return 1 if any(one.verdict != RED and one.key not in repaired for one in self.failed) else 0
 
     @property
     def text(self) -> str:
@@ -180,6 +181,15 @@ class Ledger(Struct, kw_only=True):
         last = {one.key: one for one in self.entries}
         return {key for key, one in last.items() if one.is_done or one.action not in again}
 
+    def repaired(self) -> dict[str, str]:
+        """The tasks that failed and were verified by a fix task since, which has the same check: key -> fix task."""
+        found = {}
+        for one in self.failed:
+            fixes = [other.key for other in self.done if other.place and _base(other.key) == _base(one.key)]
+            if one.place and fixes:
+                found[one.key] = fixes[-1]
+        return found
+
     def groups(self) -> set[str]:
         """The stories that were begun."""
         return {one.group for one in self.entries if one.group}
@@ -216,6 +226,13 @@ _BARE = (
 )
 _NEEDED = ("number", "key", "title", "verdict")
 _EMPTY: dict[str, Any] = asdict(Entry(number=0, key="", title="", verdict="")) | dict.fromkeys(_NEEDED)
+
+
+def _base(key: str) -> str:
+    """The task that a fix task was made for."""
+    from raymond.loops.formats import task_id
+
+    return task_id.base(key)
 
 
 def entry_of(given: dict[str, Any]) -> Entry:

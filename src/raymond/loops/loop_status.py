@@ -10,7 +10,7 @@ from raymond.loops import accepting, checks, ending, summary
 from raymond.loops.formats.foreign_text import cut, one_line
 from raymond.loops.formats.item import Item
 from raymond.loops.formats.log_line import lasted
-from raymond.loops.ledger import IDLE, Entry
+from raymond.loops.ledger import IDLE, PENDING, Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, UNITS
 from raymond.loops.starting import Found
@@ -72,7 +72,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         yield f"Progress: {gap}{bar(len(ledger.done), most, ascii_)}"
     if ledger.open and not loop.run.is_over:
         yield f"Current:  {gap}{one_line(ledger.open.get('title', ''))}"
-        yield f"Check:    {gap}{one_line(ledger.open.get('check', '')) or 'none'}"
+        who = "a person" if ledger.open.get("criteria") else "none"
+        yield f"Check:    {gap}{one_line(ledger.open.get('check', '')) or who}"
         if ledger.open.get("log"):
             yield f"Log:      {gap}{loop.documents.shown('session_logs', ledger.open['log'])}"
     yield f"Elapsed:  {gap}{lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
@@ -105,6 +106,7 @@ def _item(entry: Entry, decided: str) -> str:
     if decided and not entry.is_done:
         return f"  {'✓' if decided.startswith('accepted') else '✗'} {one_line(entry.title)} ({decided})"
     glyph = "✓" if entry.is_done else "-" if entry.verdict == IDLE else "✗"
+    glyph = "?" if entry.verdict == PENDING else glyph
     told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {lasted(entry.seconds)})"
     return told if not entry.error or entry.is_done else f"{told}\n      {cut(entry.error, 200)}"
 

@@ -15,7 +15,7 @@ from raymond.loops import documents, doubts, unfinished
 from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PROGRESS, SUMMARIES, Documents
 from raymond.loops.repository import Repository
 from raymond.loops.selection import refused
-from raymond.loops.settings import SESSION, Settings
+from raymond.loops.settings import SESSION, STORIES, TASKS, Settings
 from raymond.system import git
 
 Ask = Callable[[str, tuple[str, ...]], str]
@@ -45,7 +45,7 @@ def place(docs: str, index: str, *, needs_git: bool = True, has_plans: bool = Fa
     return Place(found, Repository(top, index))
 
 
-_INIT = "git init && git add -A && git commit -m 'Start'"
+_INIT = "go to your project, or raymond -C DIR ...; in a new one: git init && git add -A && git commit -m 'Start'"
 
 
 def check_folder(found: Documents, verb: str, loop: str = SESSION) -> None:
@@ -59,6 +59,8 @@ def check_folder(found: Documents, verb: str, loop: str = SESSION) -> None:
         up = os.path.relpath(found.top, os.path.realpath(found.cwd))
         raise UsageError(what, hint=f"raymond {pasted.flag('-C', up, 'DIR')} {loop} {verb}")
     hint = f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
+    if loop in (TASKS, STORIES):
+        hint = f"docs/{'tasks' if loop == TASKS else 'stories'}.md of Raymond shows what belongs there; or --docs DIR"
     raise UsageError(f"there is no folder {found.docs} here", hint=hint)
 
 

@@ -44,7 +44,7 @@ def _check_tasks(place: Place, settings: Settings, known: Specs) -> None:
     found = place.documents
     if not known.tasks:
         example = shlex.quote(found.shown(SPECS, _EXAMPLE))
-        hint = f"write one as {example}, with headings such as `### 1.1.1. Read numbers`; docs/loops.md#tasks shows all"
+        hint = f"write one as {example}, with headings such as `### 1.1.1. Read numbers`"
         raise UsageError(f"there is no task in {found.shown(SPECS)}", hint=hint)
     for flag, name in (
         ("--area", settings.area),
@@ -53,7 +53,8 @@ def _check_tasks(place: Place, settings: Settings, known: Specs) -> None:
     ):
         if name and not known.in_group(name):
             ids = dict.fromkeys(_shortened(id, flag) for id in known.tasks)
-            raise UsageError(f"{flag} {name}: there is no such task", hint=f"there are {opening.few(list(ids))}")
+            what = {"--area": "area", "--task-group": "group"}.get(flag, "task")
+            raise UsageError(f"{flag} {name}: there is no such {what}", hint=f"there is {opening.few(list(ids))}")
 
 
 def _shortened(id: str, flag: str) -> str:

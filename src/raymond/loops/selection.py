@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PROPOSED = "proposed by an agent; --accept-proposed runs it"
 
 
+_ELSEWHERE = "proposed by an agent for the queue; raymond continuous-session start --accept-proposed runs it"
+
+
 class Passed(Struct, frozen=True):
     """An item that is not taken."""
 
@@ -61,6 +64,11 @@ def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selecti
     again = {key: at for at, key in enumerate(later)}
     ready.sort(key=lambda item: again.get(queue.key(item), -1))
     return Selection(ready, found.blocked, found.passed, found.proposed, found.set_aside)
+
+
+def proposed_in(text: str) -> list[Passed]:
+    """What agents have proposed for the queue of a session log, for a loop that does not work through it."""
+    return [Passed(one, _ELSEWHERE) for one in queue.read(text).items if one.proposed and not one.ticked]
 
 
 def without(found: Selection, key: str) -> Selection:

@@ -12,7 +12,7 @@ from raymond.loops.formats.foreign_text import code, cut, one_line, prose
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REVIEW, TAMPERED, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.settings import RALPH, SESSION, STORIES
+from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS
 from raymond.loops.step import FAILS
 from raymond.machine.agent import ASKING
 from raymond.system import git
@@ -28,6 +28,8 @@ _HOW = {
 }
 _INTERNAL = ("HAND.py", "PARK.py")
 """Where a loop waits whose items somebody else does."""
+NO_TASKS = "it has no tasks"
+"""How the reason begins why a story cannot be worked on."""
 _EXCERPT = 300
 _REASONS = 3000
 """Characters of why an item waits for a person: all of it, as a rule."""
@@ -74,8 +76,12 @@ def _lines(loop: LoopRun) -> Iterator[str]:
         yield f"- Commits: {len(commits)}{named} on {loop.settings.branch}"
     if loop.worktree:
         yield f"- Worktree: {one_line(loop.worktree)}, seen from {one_line(loop.settings.checkout)}"
-    yield from _section("Completed", map(_completed, ledger.done))
-    yield from _section("Failed", (_failed(one) for one in ledger.failed if one.verdict != RED))
+    yield from _section("Completed", (_completed(one) for one in ledger.done if one.verdict != PENDING))
+    yield from _section("Waits for your judgement", (_completed(one) for one in ledger.done if one.verdict == PENDING))
+    repaired = ledger.repaired()
+    yield from _section(
+        "Failed", (_failed(one, repaired.get(one.key, "")) for one in ledger.failed if one.verdict != RED)
+    )
     yield from _section("Red", map(_failed, ledger.red))
     yield from _section("Without a check and without a change", (one_line(one.title) for one in ledger.idle))
     yield from _section(
@@ -97,8 +103,11 @@ def cost(loop: LoopRun) -> str:
 def rate(ledger: Ledger) -> str:
     """The share of the items that were worked on and count, in percent and as a fraction."""
     own = sum(one.verdict == OWN_CHECK for one in ledger.done)
-    done, all_ = len(ledger.done) - own, len(ledger.done) - own + len(ledger.failed)
+    open_ = sum(one.verdict == PENDING for one in ledger.done)
+    done = len(ledger.done) - own - open_
+    all_ = done + len(ledger.failed)
     apart = f"; apart from {words.many(own, 'item')} with a check of an agent's own" if own else ""
+    apart += f"; apart from {words.many(open_, 'item')} that a person has to judge" if open_ else ""
     none = "nothing was changed" if ledger.idle else "nothing was worked on"
     return f"{round(100 * done / all_)}% ({done}/{all_}){apart}" if all_ else f"{none}{apart}"
 
@@ -127,12 +136,13 @@ def _completed(entry: Entry) -> str:
     return f"{one_line(entry.title)} ({entry.verdict}{check}, {lasted(entry.seconds)}{commit}{log}){wrote}"
 
 
-def _failed(entry: Entry) -> str:
+def _failed(entry: Entry, repaired: str = "") -> str:
     loud = "TAMPERED" if entry.verdict == TAMPERED else entry.verdict
     most = _REASONS if entry.verdict in (REVIEW, TAMPERED) else _EXCERPT
     kept = f"; its changes are kept in {entry.saved}" if entry.saved else ""
     times = f", {words.many(entry.attempts, 'attempt')}" if entry.attempts > 1 else ""
-    return f"{one_line(entry.title)} ({loud}{times}): {cut(entry.error, most)}{kept}"
+    then = f"; repaired by {repaired}" if repaired else ""
+    return f"{one_line(entry.title)} ({loud}{times}): {cut(entry.error, most)}{kept}{then}"
 
 
 def advice(loop: LoopRun) -> list[str]:
@@ -145,15 +155,17 @@ def advice(loop: LoopRun) -> list[str]:
             f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number},"
             f" or raymond reject {loop.id} {one.number} REASON"
         )
-    for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED)][:5]:
+    repaired = ledger.repaired()
+    for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED) and one.key not in repaired][
+        :5
+    ]:
         left = f"git diff {loop_base(loop)}...{one.saved}" if one.saved else ""
         where = [one.log, left or ("" if one.action in ("skip", "block") else "git diff")]
         found.append(f"see why {code(one.title)} failed: {', '.join(filter(None, where))}")
     if loop.kept:
         found.append(f"see what items that failed have left: git diff {loop_base(loop)}...{loop.kept}")
     for one in [one for one in ledger.done if one.verdict == PENDING][:5]:
-        flag = pasted.flag("--story" if one.key == one.group else "--task", one.key, "ID")
-        found.append(f"say whether {code(one.title)} is done: raymond {loop.loop} start {flag}, on a terminal")
+        found.append(f"say whether {code(one.title)} is done, on a terminal: {_judges(loop, one)}")
     if ledger.passed:
         found.append(f"unblock or remove the items that were passed over: {_opens(loop)}")
     if any(map(waits_for_review, loop.run.agents.values())):
@@ -165,7 +177,7 @@ def advice(loop: LoopRun) -> list[str]:
     elif not loop.run.is_over:
         found.append(f"go on: {_resume(loop)}{_answers(loop)}")
     elif remaining(loop):
-        found.append(f"go on with the rest: raymond {loop.loop} start{_typed(loop)}")
+        found.append(f"go on with the rest: {_rest(loop)}")
     elif loop.loop == RALPH:
         found += _after_ralph(loop)
     if any(one.commit for one in ledger.entries):
@@ -175,6 +187,22 @@ def advice(loop: LoopRun) -> list[str]:
         merge = f"git merge {pasted.word(loop.settings.branch, 'BRANCH')}, then " if loop.settings.branch else ""
         found.append(f"when you are done here: cd {there}, {merge}git worktree remove {tree}")
     return found or ["nothing"]
+
+
+def _rest(loop: LoopRun) -> str:
+    """The command that goes on; a story without tasks would be refused, so it names another one."""
+    only = ""
+    if loop.loop == STORIES and any(why.startswith(NO_TASKS) for _, why in loop.ledger.passed):
+        only = f" {pasted.flag('--story', remaining(loop)[0].partition(':')[0], 'ID')}"
+    return f"raymond {loop.loop} start{only}{_typed(loop)}"
+
+
+def _judges(loop: LoopRun, entry: Entry) -> str:
+    """The command that asks a person about an item that was done."""
+    if entry.key == entry.group:
+        return f"raymond {STORIES} start {pasted.flag('--story', entry.key, 'ID')}{_typed(loop)}"
+    task = entry.tasks[0] if entry.tasks else entry.key
+    return f"raymond {TASKS} start {pasted.flag('--task', task, 'ID')}{_typed(loop)}"
 
 
 def _opens(loop: LoopRun) -> str:
@@ -223,7 +251,7 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
     if not loop.run.is_over:
         return _resume(loop)
     if remaining(loop):
-        return f"raymond {loop.loop} start{_typed(loop)}"
+        return _rest(loop)
     return _commits(loop) if any(one.commit for one in loop.ledger.entries) else f"raymond logs {loop.id}"
 
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.loops import specs, task_items
-from raymond.loops.documents import Documents
+from raymond.loops import documents, specs, task_items
+from raymond.loops.documents import LOGS, Documents
 from raymond.loops.formats import task_id
 from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.ledger import DONE, PENDING, UNCHECKED, Entry, Ledger
-from raymond.loops.selection import Passed, select
+from raymond.loops.selection import Passed, proposed_in, select
 from raymond.loops.settings import Settings
 from raymond.loops.source import Looked
 from raymond.loops.specs import Placed, Specs
@@ -39,8 +39,10 @@ class TaskSource(Struct, frozen=True):
             else:
                 items.append(item)
         chosen = select(items, ledger, self.settings)
-        chosen = replace(chosen, passed=[*chosen.passed, *_not_closed(passed, ledger)])
-        return Looked(self.documents.newest(), chosen, known.doubts)
+        log = self.documents.newest()
+        proposed = proposed_in(documents.read(self.documents.path(LOGS, log))) if log else []
+        chosen = replace(chosen, passed=[*chosen.passed, *_not_closed(passed, ledger), *proposed])
+        return Looked(log, chosen, known.doubts)
 
     def has(self, id: str) -> bool:
         """Whether a task is within the scope."""

@@ -113,7 +113,7 @@ def over(step: Step, ledger: Ledger) -> bool:
     if not ledger.ended and os.path.exists(step.file(STOP)):
         ledger.ended, ledger.why = "stopped", "somebody asked for it"
     if not ledger.ended and step.settings.stop_on_fail and ledger.failed:
-        ledger.ended, ledger.why = "stopped", f"{ledger.failed[-1].title} failed (--stop-on-fail)"
+        ledger.ended, ledger.why = "stopped", f"`{ledger.failed[-1].title}` failed (--stop-on-fail)"
     return bool(ledger.ended)
 
 

@@ -224,6 +224,7 @@ class Work:
             command=self.check,
             result=result,
             log=os.path.join(LOGS, self.log),
+            loop=self.settings.loop.replace("-", " ").title(),
         )
         self._record(PROGRESS, records.progress(entry), records.PROGRESS)
 

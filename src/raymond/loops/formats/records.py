@@ -28,6 +28,8 @@ class Progress(Struct, frozen=True):
     result: str
     log: str
     """The session log, as a path from the record."""
+    loop: str = "Continuous Session"
+    """What has sessions, in words."""
 
 
 class Failure(Struct, frozen=True):
@@ -76,7 +78,7 @@ def progress(entry: Progress) -> str:
     checked = f"{foreign_text.code(entry.command)}: {result}" if entry.command else result
     log = foreign_text.inline(entry.log)
     return (
-        f"### {entry.when:%Y-%m-%d %H:%M} (Continuous Session {count})\n\n"
+        f"### {entry.when:%Y-%m-%d %H:%M} ({entry.loop} {count})\n\n"
         f"{done}\n\n"
         f"**Verification:** {checked}\n"
         f"**Session log:** [{log.rpartition('/')[2]}]({log})\n"
