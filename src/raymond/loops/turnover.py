@@ -203,7 +203,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     write_state(step, ledger, "running", looked)
     has_pause = step.settings.pause and ledger.entries and not step.settings.internal
     pause = f"{step.settings.pause:g}s" if has_pause else None
-    given = {"after": pause, "label": item.title, **ledger.open, **_told(step, item, looked)}
+    given = {"after": pause, "label": item.title, **ledger.open, **_told(step, item, looked, ledger.sessions)}
     return [tag("fork", first_state(item, step.settings), given), wait(ledger)]
 
 
@@ -240,7 +240,7 @@ def _described(item: Item, settings: Settings) -> dict[str, str]:
     }
 
 
-def _told(step: Step, item: Item, looked: Looked) -> dict[str, str]:
+def _told(step: Step, item: Item, looked: Looked, number: int) -> dict[str, str]:
     """What an agent is told besides its item."""
     learned = documents.read(step.documents.path(LEARNINGS))[:_LEARNED].strip()
     checked = _CHECKED.format(check=checks.explained(item.commands)) if item.commands else _UNCHECKED
@@ -251,7 +251,7 @@ def _told(step: Step, item: Item, looked: Looked) -> dict[str, str]:
         "works_through": _WORKS_THROUGH[step.settings.loop],
         "checked": checked,
         "learnings": f"What earlier sessions learned:\n\n{learned}" if learned else "",
-        "unit": "session" if step.settings.loop == SESSION else f"the work on {step.settings.unit}",
+        "count": f"{step.settings.unit} {number}{f' of {most}' if (most := step.settings.most) else ''}",
         "where": _where(step, item, looked),
         "source_path": _shown(step, looked),
     }
