@@ -15,7 +15,7 @@ from raymond.cli.flags import StartFlags
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces import words
-from raymond.loops import opening, starting
+from raymond.loops import checks, opening, starting
 from raymond.loops.settings import COMMIT, RALPH, Settings
 from raymond.loops.starting import Found
 
@@ -90,7 +90,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
         starting.check_judge(settings, options)
     if settings.commit != "never":
         opening.check_repository(place.repository, settings.branch or "current")
-    variables = {"check": settings.gate, "check_timeout": f"{settings.gate_timeout:g}s"}
+    variables = {"check": checks.command(settings.gate), "check_timeout": f"{settings.gate_timeout:g}s"}
     options.variables = {**options.variables, **variables}
     if not settings.goal:
         options.small_model = options.small_model or "none"  # nobody is asked to judge

@@ -8,13 +8,22 @@ from raymond.language.check import Check, expectation, expected
 
 
 def written(checks: Iterable[Check]) -> str:
-    """The value of a late gate: the command itself where that says everything."""
+    """The value of a late gate: the command itself where that says everything, and nothing else can be read in it."""
     found = tuple(checks)
     if not found:
         return ""
-    if len(found) == 1 and found[0] == Check(run=found[0].run):
+    if len(found) == 1 and found[0] == Check(run=found[0].run) and not _is_like_tables(found[0].run):
         return found[0].run
     return json.dumps([_table(one) for one in found])
+
+
+def command(text: str) -> str:
+    """The same for a single command that a person gave; empty for none."""
+    return written([Check(run=text)] if text else [])
+
+
+def _is_like_tables(command: str) -> bool:
+    return command.lstrip().startswith("[{")
 
 
 def _table(check: Check) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from raymond.faces.words import many
-from raymond.loops import documents, finishing, markers, state, turnover, waiting
+from raymond.loops import checks, documents, finishing, markers, state, turnover, waiting
 from raymond.loops.baseline import keeper_of
 from raymond.loops.failing import Failure
 from raymond.loops.formats.foreign_text import cut
@@ -160,7 +160,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         "most": str(settings.most or "any number"),
         "title": _title(text),
         "key": _key(ledger.sessions),
-        "check": settings.gate,
+        "check": checks.command(settings.gate),
         "check_timeout": f"{settings.gate_timeout:g}s",
         "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commit != "never" else "",
         "began": f"{now:.3f}",
