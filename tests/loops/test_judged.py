@@ -106,3 +106,33 @@ def test_a_story_that_was_set_aside_is_accepted(tmp_path: Path) -> None:
     [story] = json.loads(night.text("docs/prd-status.json"))["stories"]
     assert (story["passes"], story["history"][-1]["notes"]) == (True, "accepted by a person")
     assert night.git("status", "--porcelain") == ""
+
+
+QUEUE = "1. [VERIFY: task-loop] Draw and check\n   - Tasks: 1.1\n"
+BOTH = f"{MANUAL}\n### 1.1.2. Check it\n\n**Status:** 🔵 Planned\n**Verification:** `cat art.txt`\n"
+
+
+def test_tasks_of_the_queue_wait_for_a_person_too(tmp_path: Path) -> None:
+    night = Night(tmp_path, QUEUE, AGENT, **{SPEC.replace("/", "__"): BOTH})
+    done = night.loop()
+    assert done.code == 0, done.err
+    assert night.text(SPEC).count("**Status:** ✅ Complete\n**Verified:** false (no check)\n") == 1
+    assert night.text(SPEC).count(", cat art.txt)\n") == 1
+    told = "raymond task-loop start --task ID, for each of 1.1.1, 1.1.2"
+    assert f"- say whether `Draw and check` is done, on a terminal: {told}\n" in done.out
+    person = Typist(night.room, "task-loop", "start", "--id", "m", "--task", "1.1.1")
+    person.sees("Answer `yes`, or say what is missing.")
+    person.type("yes\n")
+    assert person.end() == 0
+    assert ", manual)" in night.text(SPEC)
+
+
+def test_tasks_of_the_queue_are_verified_by_a_yes(tmp_path: Path) -> None:
+    night = Night(tmp_path, QUEUE, AGENT, **{SPEC.replace("/", "__"): BOTH})
+    person = Typist(night.room, "continuous-session", "start", "--id", "n", "--pause", "0s")
+    person.sees("Answer `yes`, or say what is missing.")
+    person.type("yes\n")
+    assert person.end() == 0
+    assert night.text(SPEC).count("**Verified:** true (") == 2
+    assert ", manual)" in night.text(SPEC)
+    assert ", cat art.txt)" in night.text(SPEC)

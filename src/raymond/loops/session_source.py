@@ -11,7 +11,7 @@ from raymond.loops.documents import LOGS, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.formats.queue import Queue
-from raymond.loops.ledger import Entry, Ledger
+from raymond.loops.ledger import PENDING, UNCHECKED, Entry, Ledger
 from raymond.loops.selection import Passed, Selection, select, without_doubtful
 from raymond.loops.settings import Settings
 from raymond.loops.source import Looked
@@ -69,11 +69,15 @@ class SessionSource(Struct, frozen=True):
         return queue.doubts_of(item, looked.text, looked.doubts)
 
     def done(self, work: "Work", entry: Entry) -> None:
-        """Its tasks are verified; the item itself leaves the queue with the log of its session."""
-        if work.tasks:
-            from raymond.loops import task_items
+        """Its tasks are verified, unless nobody has judged them; the item leaves the queue with its session log."""
+        if not work.tasks:
+            return
+        from raymond.loops import task_items
 
-            task_items.write_passed(work, work.tasks)
+        if entry.verdict in (UNCHECKED, PENDING):
+            task_items.write_unjudged(work, work.tasks)
+        else:
+            task_items.write_passed(work, work.tasks, by_person=bool(work.criteria))
 
     def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
         """Nothing: the queue in the log of its session says so."""

@@ -201,6 +201,8 @@ def _judges(loop: LoopRun, entry: Entry) -> str:
     """The command that asks a person about an item that was done."""
     if entry.key == entry.group:
         return f"raymond {STORIES} start {pasted.flag('--story', entry.key, 'ID')}{_typed(loop)}"
+    if loop.loop == SESSION:
+        return f"raymond {TASKS} start --task ID, for each of {', '.join(entry.tasks)}"
     task = entry.tasks[0] if entry.tasks else entry.key
     return f"raymond {TASKS} start {pasted.flag('--task', task, 'ID')}{_typed(loop)}"
 

@@ -167,6 +167,18 @@ def write_completed(work: "Work", ids: Iterable[str]) -> None:
             _edit(work, known.tasks[id].place, task_edit.completed, id)
 
 
+def write_unjudged(work: "Work", ids: Iterable[str]) -> None:
+    """Mark tasks as complete: those that a check decides about are verified, the others wait for a person."""
+    known, waiting = _specs(work), []
+    for id in ids:
+        task = known.tasks[id].task if id in known.tasks else None
+        if task and task.check and not task.is_manual:
+            write_passed(work, [id])
+        else:
+            waiting.append(id)
+    write_completed(work, waiting)
+
+
 def write_failed(work: "Work", id: str, *, verdict: str, action: str, error: str) -> str:
     """Mark a task as not verified, with what is known about it; the fix task that was made, in words."""
     known = _specs(work)
