@@ -248,6 +248,21 @@ def test_an_agent_cannot_change_what_decides_about_tasks(tmp_path: Path, cheat: 
     assert "- command: cat why.txt" in night.spec
 
 
+@pytest.mark.slow
+def test_every_version_of_a_document_that_is_put_back_is_kept(tmp_path: Path) -> None:
+    agent = f"""
+        n=$(($(cat ../n 2>/dev/null || echo 0) + 1)); echo $n > ../n; echo $n > work.txt
+        [ $n = 3 ] && echo "last words" >> {SPEC} || echo "first words" >> {SPEC}
+        [ $n = 3 ] && echo 42 > answer.txt; echo ITERATION_COMPLETE
+    """
+    night = Tasks(tmp_path, agent=agent)
+    done = night.start("--task", "1.4.1", "--attempts", "3")
+    assert done.code == 0, done.out
+    kept = night.git("for-each-ref", "--format=%(refname)", "refs/raymond/n/1.documents*").splitlines()
+    assert kept == ["refs/raymond/n/1.documents", "refs/raymond/n/1.documents-2"]
+    assert [night.git("show", f"{one}:{SPEC}").splitlines()[-1] for one in kept] == ["first words", "last words"]
+
+
 def test_an_agent_may_mark_its_own_task_and_it_counts_for_nothing(tmp_path: Path) -> None:
     mark = f"sed -i '0,/🔵 Planned/s//✅ Complete\\n**Verified:** true/' {SPEC}"
     does = f"grep -q Verified {SPEC} || {mark}; echo ITERATION_COMPLETE"

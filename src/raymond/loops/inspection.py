@@ -120,10 +120,12 @@ class Inspector:
         self._written = written
         """What Raymond itself has written for the item, before it was killed: path -> digest."""
 
-    def look(self, before: Baseline, item: str, is_checked: Callable[[], bool]) -> Inspection:
+    def look(
+        self, before: Baseline, item: str, is_checked: Callable[[], bool], keep: Callable[[Inspection], None]
+    ) -> Inspection:
         """What was found now, and in earlier looks at the same item, whose key is `item`.
 
-        `is_checked`: are the files those of the check?
+        `is_checked`: are the files those of the check? `keep` saves documents that are about to be put back.
         """
         found = self._earlier()
         self._look_at_git(before, found)
@@ -147,8 +149,12 @@ class Inspector:
         _add(found.review, doubts.of_commits(self._repository, found.commits))
         self._keep(found)
         lost = {before.queue[0]}.intersection(stored.rewritten)  # of which there is a copy
+        if any(one.path != self._own_progress() for one in theirs):
+            keep(found)
         self._put_back(before, [one.path for one in own if one.path not in lost], theirs, found)
         found.tree = self._repository.tree() if own else found.left
+        if found.left != found.tree:  # what was added to the progress does not stay as it was
+            keep(found)
         return found
 
     def _look_at_git(self, before: Baseline, found: Inspection) -> None:

@@ -105,10 +105,21 @@ class Work:
         path = self.step.file(f"found-{self.slot}")
         aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
         inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.first, self.saved, aside)
-        found = inspector.look(self.baseline, self.key, is_checked)
-        if found.left != found.tree:  # documents of the loop were put back
-            self._keep(f"refs/raymond/{self.step.id}/{self.slot}.documents", found, "documents as the agent left them")
-        return found
+        return inspector.look(self.baseline, self.key, is_checked, self._keep_documents)
+
+    def _keep_documents(self, found: Inspection) -> None:
+        """Keep the documents of the loop as the agent left them, each version once: they are put back."""
+        base, number = f"refs/raymond/{self.step.id}/{self.slot}.documents", 1
+        name, noted = base, self.saved.noted()
+        while there := noted.get(name):
+            changed = self.step.repository.changes(there, found.left)
+            if not any(self.step.documents.owns(one.path) for one in changed):
+                if not self.step.repository.reference(name):  # it was killed before it was made
+                    self.saved.keep(name, there)
+                return
+            number += 1
+            name = f"{base}-{number}"
+        self._keep(name, found, "documents as the agent left them")
 
     def end_stragglers(self) -> None:
         """End what the agent left running."""
