@@ -2,11 +2,13 @@
 
 from msgspec import Struct
 
-from raymond.loops import spec_files
-from raymond.loops.documents import Documents
+from raymond.loops import sight, spec_files
+from raymond.loops.documents import SPECS, Documents
 from raymond.loops.formats import task_id, task_spec
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.task import Task
+
+_UNSEEN = "git ignores this spec, or it is in a repository of its own, so its tasks do not count"
 
 
 class Placed(Struct, frozen=True):
@@ -31,11 +33,16 @@ class Specs(Struct, frozen=True):
 
 
 def read(found: Documents) -> Specs:
-    """The specs as they are now."""
+    """The specs as they are now, without those that git does not see: an agent could have written them."""
     placed: dict[str, Placed] = {}
     where: dict[str, list[str]] = {}
     doubts: list[Doubt] = []
-    for spec in spec_files.read(found):
+    there = spec_files.read(found)
+    hidden = sight.unseen(found, SPECS, [one.shown for one in there])
+    for spec in there:
+        if spec.shown in hidden:
+            doubts.append(Doubt(_UNSEEN, 1, spec.shown))
+            continue
         doubts += [Doubt(one.message, one.line, spec.shown) for one in spec.doubts]
         for task in spec.tasks:
             where.setdefault(task.id, []).append(f"{found.shown(spec.shown)}:{task.line}")
