@@ -36,6 +36,7 @@ Add JWT.
 ### Task 1: Middleware
 - [x] write it
 ### Task 2: Log in
+- [x] look at it
 - [ ] write that
 """
 MINE = "# Mine\n\n## User Stories\n\n### US-2: Search\n\n**Verification:** `sh search.sh`\n\n## Notes\n\nKeep me.\n"
@@ -73,7 +74,7 @@ def everything(room: Room) -> dict[str, bytes]:
 def test_a_prd_json_becomes_stories_with_a_task_each(tmp_path: Path) -> None:
     room = room_with(tmp_path)
     (room.path / "docs/prd.md").write_text(MINE, "utf-8")
-    done = room.raymond("prd", "import", "prd.json")
+    done = room.raymond("prd", "import", "prd.json", "--yes")
     assert done.stdout == (
         "US-001: Log in (done according to the file)\n"
         "  1.1.1. manual\n"
@@ -106,7 +107,7 @@ def test_a_prd_json_becomes_stories_with_a_task_each(tmp_path: Path) -> None:
 
 def test_what_others_call_done_is_pending_until_it_is_verified(tmp_path: Path) -> None:
     room = room_with(tmp_path)
-    room.raymond("prd", "import", "prd.json")
+    room.raymond("prd", "import", "prd.json", "--yes")
     found = status(room)
     assert found["US-001"]["passes"] is False
     (noted,) = found["US-001"]["history"]
@@ -117,9 +118,9 @@ def test_what_others_call_done_is_pending_until_it_is_verified(tmp_path: Path) -
 @pytest.mark.parametrize("file", ["prd.json", "fix_plan.md", "plan.md"])
 def test_the_same_file_again_adds_nothing(tmp_path: Path, file: str) -> None:
     room = room_with(tmp_path)
-    assert room.raymond("prd", "import", file).returncode == 0
+    assert room.raymond("prd", "import", file, "--yes").returncode == 0
     before = everything(room)
-    again = room.raymond("prd", "import", f"./{file}", "--verify", "true")
+    again = room.raymond("prd", "import", f"./{file}", "--verify", "true", "--yes")
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.endswith("nothing is new\n")
     assert everything(room) == before
@@ -127,10 +128,10 @@ def test_the_same_file_again_adds_nothing(tmp_path: Path, file: str) -> None:
 
 def test_a_file_that_has_grown_adds_what_is_new(tmp_path: Path) -> None:
     room = room_with(tmp_path)
-    room.raymond("prd", "import", "prd.json")
+    room.raymond("prd", "import", "prd.json", "--yes")
     more = {**RALPH, "userStories": [*RALPH["userStories"], {"id": "US-3", "title": "Ship", "dependsOn": ["US-2"]}]}
     (room.path / "prd.json").write_text(json.dumps(more), "utf-8")
-    done = room.raymond("prd", "import", "prd.json", "--verify", "sh ship.sh | tee log")
+    done = room.raymond("prd", "import", "prd.json", "--verify", "sh ship.sh | tee log", "--yes")
     assert done.stdout.startswith(
         "imported before, and left as it is: 2 stories\nUS-3: Ship\n  1.2.1. sh ship.sh | tee log\n"
     )
@@ -144,9 +145,14 @@ def test_a_file_that_has_grown_adds_what_is_new(tmp_path: Path) -> None:
 def test_a_checklist_and_a_plan_come_into_the_same_area(tmp_path: Path) -> None:
     room = room_with(tmp_path)
     (room.path / "docs/implementation/4-mine").mkdir(parents=True)
-    room.raymond("prd", "import", "fix_plan.md", "--verify", "npm test")
-    done = room.raymond("prd", "import", "plan.md")
-    assert done.stdout.startswith("US-3: Add auth\n  5.2.1. Middleware (done according to the file)\n  5.2.2. Log in\n")
+    room.raymond("prd", "import", "fix_plan.md", "--verify", "npm test", "--yes")
+    done = room.raymond("prd", "import", "plan.md", "--yes")
+    assert done.stdout.startswith(
+        "US-3: Add auth\n"
+        "  check of each task: go test ./... && golangci-lint run\n"
+        "  5.2.1. Middleware (done according to the file)\n"
+        "  5.2.2. Log in (1 of 2 boxes are ticked in the file)\n"
+    )
     assert [one.check and one.check.run for one in tasks(room, "implementation/5-imported/5.1-fix-plan.md")] == [
         "npm test"
     ] * 2
@@ -174,11 +180,11 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["prd.json", "plan.md"])
 def test_an_import_that_was_cut_off_is_completed(tmp_path: Path, file: str) -> None:
     room = room_with(tmp_path)
-    room.raymond("prd", "import", file)
+    room.raymond("prd", "import", file, "--yes")
     whole = everything(room)
     for name in ("prd.md", "prd-status.json"):
         (room.path / "docs" / name).unlink()
-    done = room.raymond("prd", "import", file)
+    done = room.raymond("prd", "import", file, "--yes")
     assert done.returncode == 0
     again = everything(room)
     assert again.keys() == whole.keys()
@@ -188,7 +194,7 @@ def test_an_import_that_was_cut_off_is_completed(tmp_path: Path, file: str) -> N
 def test_an_id_that_the_status_remembers_is_not_given_again(tmp_path: Path) -> None:
     room = room_with(tmp_path)
     (room.path / "docs/prd-status.json").write_text('{"stories": [{"id": "US-001"}, {"id": "US-8"}]}', "utf-8")
-    done = room.raymond("prd", "import", "prd.json")
+    done = room.raymond("prd", "import", "prd.json", "--yes")
     assert "US-9: Log in" in done.stdout
     assert "US-2: Pay" in done.stdout
     assert status(room)["US-001"]["removed"] is True
@@ -210,7 +216,7 @@ def test_what_cannot_be_imported_is_refused_with_its_place(
 ) -> None:
     room = room_with(tmp_path)
     (room.path / name).write_text(content, "utf-8", "surrogateescape")
-    done = room.raymond("prd", "import", name, *more)
+    done = room.raymond("prd", "import", name, *more, "--yes")
     assert done.returncode == 2
     assert done.stderr.startswith(said)
     assert everything(room) == {}
@@ -224,14 +230,14 @@ def test_a_file_that_is_not_there_and_a_prd_that_hides_what_follows_are_refused(
         ("pipe", "pipe is not a file"),
         ("no", "no: no such file or directory"),
     ):
-        done = room.raymond("prd", "import", name)
+        done = room.raymond("prd", "import", name, "--yes")
         assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"error: {said}")
     (room.path / "docs/prd.md").write_text("# P\n<!-- open\n", "utf-8")
-    done = room.raymond("prd", "import", "prd.json")
+    done = room.raymond("prd", "import", "prd.json", "--yes")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: docs/prd.md:2: this comment is not closed")
     os.replace(room.path / "docs/prd.md", room.path / "other.md")
     os.symlink(room.path / "other.md", room.path / "docs/prd.md")
-    done = room.raymond("prd", "import", "prd.json")
+    done = room.raymond("prd", "import", "prd.json", "--yes")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: docs/prd.md is not a file")
     assert (room.path / "other.md").read_text("utf-8") == "# P\n<!-- open\n"
 
@@ -250,7 +256,7 @@ def test_a_folder_that_leads_elsewhere_is_not_written_to(tmp_path: Path, name: s
     (room.path / "docs").rmdir()
     (room.path / name).parent.mkdir(exist_ok=True)
     os.symlink(elsewhere, room.path / name)
-    for command in (["import", "prd.json"], ["status-init"]):
+    for command in (["import", "prd.json", "--yes"], ["status-init"]):
         done = room.raymond("prd", *command)
         assert (done.returncode, done.stderr.splitlines()[0]) == (2, said)
     assert not [*elsewhere.iterdir()]

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 import click
 
 from raymond.cli import loop_questions, loop_verbs, prompt
+from raymond.errors import UsageError
 from raymond.faces.foreign_text import said, width_of
 from raymond.loops import prd_import, prd_init, starting
 from raymond.loops.documents import PRD_STATUS, Documents
+from raymond.loops.prd_import import Import
 from raymond.loops.prd_init import Survey
 
 _DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of prd.md and the specs (docs).")
@@ -44,7 +46,12 @@ def status_init(docs: str, yes: bool, as_json: bool) -> int:
         medium = survey.has_medium and loop_questions.wants("Take the medium ones too? [y/N]")
     elif not yes and survey.has_medium:
         loop_verbs.tell("only links with high confidence are taken: --yes takes the medium ones too")
-    return _write(survey, medium=medium, as_json=as_json)
+    with prd_init.alone(survey.documents):
+        fresh = prd_init.look(survey.documents)
+        if medium and not yes and fresh.links != survey.links:
+            loop_verbs.tell("the links have changed meanwhile: only those with high confidence are taken")
+            medium = False
+        return _write(fresh, medium=medium, as_json=as_json)
 
 
 def _write(survey: Survey, *, medium: bool, as_json: bool) -> int:
@@ -74,20 +81,36 @@ def import_(file: str, docs: str, kind: str | None, verify: str, yes: bool, dry_
     """Add the stories of FILE to docs/prd.md: a prd.json of Ralph, a checklist such as fix_plan.md, or a plan of
     ralphex.
 
-    Each gets tasks in a new implementation spec. What was imported before is not added again.
+    Each gets tasks in a new implementation spec. What was imported before is not added again. Without a terminal it
+    needs --yes.
     """
     plan = prd_import.look(_documents(docs), file, kind or "", verify)
     for line in prd_import.doubts(plan):
         loop_verbs.tell(f"warning: {line}")
     for line in prd_import.lines(plan):
         print(said(line, sys.stdout))
-    if dry_run or not plan.stories:
+    if dry_run or not (plan.stories or plan.unrecorded):
         print("nothing was written" if dry_run else "nothing is new")
         return 0
     sys.stdout.flush()
+    if not yes and not prompt.can_ask():
+        raise UsageError("nothing was written: there is nobody to ask here", hint="if this is what you want, add --yes")
     if not loop_questions.agrees(f"{prd_import.question(plan)} [Y/n]", yes=yes):
         loop_verbs.tell("nothing was written")
         return 0
-    for line in prd_import.write(plan, datetime.now(UTC)):
-        print(said(line, sys.stdout))
+    with prd_init.alone(plan.documents):
+        for line in prd_import.write(_read_again(plan, kind or "", verify), datetime.now(UTC)):
+            print(said(line, sys.stdout))
     return 0
+
+
+def _read_again(plan: Import, kind: str, verify: str) -> Import:
+    """The same import as the documents are now: somebody may have changed them while a person read."""
+    fresh = prd_import.look(plan.documents, plan.file, kind, verify)
+    if (fresh.plan, fresh.command) != (plan.plan, plan.command):
+        raise UsageError(f"{plan.file} has changed meanwhile, so nothing was written", hint="import it again")
+    if (fresh.stories, fresh.unrecorded) != (plan.stories, plan.unrecorded):
+        loop_verbs.tell("the documents have changed meanwhile; this is added now:")
+        for line in prd_import.lines(fresh):
+            print(said(line, sys.stdout))
+    return fresh

@@ -24,7 +24,7 @@ PRD, PRD_STATUS, SPECS = "prd.md", "prd-status.json", "implementation"
 _SPEC = regex(r"implementation/[0-9]+-[^/]+/[0-9]+\.[0-9]+-[^/]+\.md")
 WRITTEN = "written"
 """The file in the folder of a loop with the summaries that it wrote: path -> digest."""
-_ASIDE = ".raymond-new"
+ASIDE = ".raymond-new"
 """The end of the name under which a document is written first."""
 LARGEST = 16 << 20
 """Bytes of a document that a loop begins with: more than a person ever wrote."""
@@ -99,7 +99,7 @@ class Documents(Struct, frozen=True):
 
     def excluded(self) -> list[str]:
         """Patterns of what git is not to see."""
-        return [*(f"/{os.path.join(self.inside, name)}*" for name in STATES.values()), f"*{_ASIDE}", "/.raymond/"]
+        return [*(f"/{os.path.join(self.inside, name)}*" for name in STATES.values()), f"*{ASIDE}", "/.raymond/"]
 
 
 def is_spec(path: str) -> bool:
@@ -157,8 +157,8 @@ def write(path: str, text: str) -> None:
     os.makedirs(folder, exist_ok=True)
     check_inside(folder)
     if os.path.isdir(path) and not os.path.islink(path):
-        os.rename(path, f"{path}.{os.urandom(4).hex()}{_ASIDE}")  # somebody has made a folder of that name
-    aside = f"{path}.{os.urandom(4).hex()}{_ASIDE}"
+        os.rename(path, f"{path}.{os.urandom(4).hex()}{ASIDE}")  # somebody has made a folder of that name
+    aside = f"{path}.{os.urandom(4).hex()}{ASIDE}"
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
         with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:

@@ -3,13 +3,15 @@
 import os
 from collections.abc import Iterator
 from datetime import datetime
+from glob import escape as glob_escape
+from glob import glob
 
 from msgspec import Struct
 
 from raymond.errors import Error, UsageError
 from raymond.faces.words import many
 from raymond.loops import documents, prd_init, spec_files
-from raymond.loops.documents import LARGEST, PRD, SPECS, Documents
+from raymond.loops.documents import LARGEST, PRD, PRD_STATUS, SPECS, Documents
 from raymond.loops.formats import checklist, comments, imported_text, prd, prd_status, ralph_prd, task_spec
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.foreign_text import one_line
@@ -52,6 +54,8 @@ class Import(Struct, frozen=True):
     stories: tuple[Addition, ...]
     known: int
     """Stories that were imported before."""
+    unrecorded: tuple[tuple[str, ForeignStory], ...]
+    """Those of them that the status file lacks, with their ids: an import was cut off."""
     prd: str
     """The text of the PRD."""
     group: str
@@ -81,7 +85,10 @@ def look(found: Documents, file: str, kind: str, verify: str) -> Import:
     group, spec = _place(found, specs, file)
     command = verify or imported_text.one_command(plan.commands)
     stories = tuple(_additions(found, new, there, specs, name, group))
-    return Import(found, file, name, plan, command, stories, len(plan.stories) - len(new), there, group, spec)
+    fresh = {one.key for one in new}
+    before = [one for one in plan.stories if one.key not in fresh]
+    left = tuple(_unrecorded(found, before, there, specs, name))
+    return Import(found, file, name, plan, command, stories, len(before), left, there, group, spec)
 
 
 def _text(file: str) -> str:
@@ -169,6 +176,24 @@ def _additions(
         yield Addition(ids[story.key], story, pairs, depends, is_written=story.key in known)
 
 
+def _unrecorded(
+    found: Documents, before: list[ForeignStory], there: str, specs: list[SpecFile], name: str
+) -> Iterator[tuple[str, ForeignStory]]:
+    status, broken = prd_init.before(found)
+    if broken:
+        return
+    known = {one["id"]: one for one in status["stories"]} if status else {}
+    marked = {line: one.id for one in prd.read(there).stories for line in one.body.splitlines()[:3]}
+    tasks = {line: task for spec in specs for task in spec.tasks for line in task.body.splitlines()[:3]}
+    for story in before:
+        id = marked.get(imported_text.mark(name, story.key), "")
+        own = [tasks.get(imported_text.mark(name, _key(story, task))) for task in story.tasks]
+        # A story that the file calls done only now is not taken over: its tasks say what it was.
+        was_done = story.is_done and all(one and one.status == "complete" for one in own)
+        if id and (id not in known or (was_done and not known[id].get("history"))):
+            yield id, story
+
+
 def _remembered(found: Documents) -> set[str]:
     """The ids of stories that the status file knows, also of those that are gone."""
     before = prd_init.before(found)[0]
@@ -196,24 +221,37 @@ def write(plan: Import, now: datetime) -> Iterator[str]:
 
     Cut off in between, the same import again writes what is missing.
     """
+    if plan.stories:
+        yield from _write_stories(plan)
+    survey = prd_init.look(plan.documents)
+    status = prd_init.status_of(survey, now, medium=False)
+    for id, story in (*((one.id, one.story) for one in plan.stories), *plan.unrecorded):
+        if story.is_done:
+            note = f"done according to {plan.name}; not verified yet"
+            status = prd_status.recorded(status, id, "imported", f"{now:%Y-%m-%dT%H:%M:%SZ}", note)
+    aside = prd_init.write(survey, status)
+    if aside:
+        yield f"the broken status file is now {aside}"
+    yield prd_init.told(survey, status)
+
+
+def _write_stories(plan: Import) -> Iterator[str]:
     spec, text = _spec(plan), _stories(plan)
     _check(plan, spec, text)
     if spec:
         documents.write(plan.documents.path(plan.spec), spec)
         count = sum(len(one.tasks) for one in plan.stories if not one.is_written)
         yield f"wrote {plan.documents.shown(plan.spec)}: {many(count, 'task')}"
+    _forget_unfinished(plan.documents)
     documents.write(plan.documents.path(PRD), text)
     yield f"added {_count(len(plan.stories))} to {plan.documents.shown(PRD)}"
-    survey = prd_init.look(plan.documents)
-    status = prd_init.status_of(survey, now, medium=False)
-    for one in plan.stories:
-        if one.story.is_done:
-            note = f"done according to {plan.name}; not verified yet"
-            status = prd_status.recorded(status, one.id, "imported", f"{now:%Y-%m-%dT%H:%M:%SZ}", note)
-    aside = prd_init.write(survey, status)
-    if aside:
-        yield f"the broken status file is now {aside}"
-    yield prd_init.told(survey, status)
+
+
+def _forget_unfinished(found: Documents) -> None:
+    """Remove what imports that were killed had begun to write: nobody but an import writes the PRD."""
+    for path in glob(f"{glob_escape(found.path(PRD))}.*{documents.ASIDE}"):
+        if os.path.isfile(path) and not os.path.islink(path):
+            os.unlink(path)
 
 
 def _spec(plan: Import) -> str:
@@ -285,15 +323,26 @@ def lines(plan: Import) -> Iterator[str]:
     for one in plan.stories:
         done = " (done according to the file)" if one.story.is_done else ""
         yield f"{one.id}: {one_line(one.story.title)}{done}"
+        if len(one.tasks) > 1:
+            yield f"  check of each task: {plan.command or 'manual'}"
         for id, task in one.tasks:
-            if len(one.tasks) > 1:
-                yield f"  {id}. {one_line(task.title)}{' (done according to the file)' if task.is_done else ''}"
-            else:
-                yield f"  {id}. {plan.command or 'manual'}"
+            what = one_line(task.title) if len(one.tasks) > 1 else plan.command or "manual"
+            yield f"  {id}. {what}{_claimed(task) if len(one.tasks) > 1 or task.ticked else ''}"
+    for id, story in plan.unrecorded:
+        yield f"{id}: {one_line(story.title)} (imported before, and missing in {plan.documents.shown(PRD_STATUS)})"
+
+
+def _claimed(task: ForeignTask) -> str:
+    """How much of a task its file calls done."""
+    if task.is_done:
+        return " (done according to the file)"
+    return f" ({len(task.ticked)} of {len(task.criteria)} boxes are ticked in the file)" if task.ticked else ""
 
 
 def question(plan: Import) -> str:
     """What a person is asked."""
+    if not plan.stories:
+        return f"Complete {plan.documents.shown(PRD_STATUS)}?"
     spec = plan.documents.shown(plan.spec)
     return f"Add {_count(len(plan.stories))} to {plan.documents.shown(PRD)}, with tasks in {spec}?"
 

@@ -1,7 +1,9 @@
 """Builds docs/prd-status.json from the PRD and the implementation specs."""
 
+import fcntl
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +19,8 @@ from raymond.loops.formats.links import Links
 from raymond.loops.formats.prd import Prd
 from raymond.loops.formats.prd_status import Status
 from raymond.loops.formats.state_file import Broken
+from raymond.store import project as projects
+from raymond.system.files import make_private, private
 
 _SHOWN = 5
 """Names in a list that are told."""
@@ -46,6 +50,19 @@ class Survey(Struct, frozen=True):
     def has_medium(self) -> bool:
         """Whether some links rest on words only."""
         return any(one.confidence == "medium" for one in self.links.links)
+
+
+@contextmanager
+def alone(found: Documents) -> Iterator[None]:
+    """Nobody else adds stories or builds the status meanwhile: two at once would lose what one of them wrote."""
+    root = projects.at(found.top).root
+    make_private(root)
+    fd = private(os.path.join(root, "prd.lock"), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def look(found: Documents) -> Survey:

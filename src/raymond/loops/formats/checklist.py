@@ -20,7 +20,6 @@ _DESCRIBES = regex(r"\[\s*[ xX]?\s*\]")
 _CODE = regex(r"`([^`\n]+)`")
 _RANKS = {"high": 1, "medium": 2, "low": 3}
 _VALIDATION = "validation commands"
-_OVERVIEW = "overview"
 _DIGITS = 8
 
 
@@ -32,6 +31,8 @@ class _Box(Struct):
     area: str
     is_ticked: bool
     inner: list[str]
+    ticked: list[str]
+    """Those of them that are."""
     text: list[str]
 
 
@@ -46,7 +47,8 @@ def read_fix_plan(text: str) -> ForeignPlan:
             doubts.append(Doubt("this is there twice, and only the first one counts", box.line))
             continue
         said = "\n".join(([f"Area: {area}", ""] if area else []) + box.text).strip()
-        task = ForeignTask(key, box.title, said, tuple(box.inner), box.is_ticked)
+        ticked = () if box.is_ticked else tuple(box.ticked)
+        task = ForeignTask(key, box.title, said, tuple(box.inner), box.is_ticked, ticked)
         found[key] = ForeignStory(
             *(key, box.title, box.line, (task,)),
             text=said,
@@ -77,9 +79,11 @@ def _boxes(text: str) -> Iterator[_Box]:
                 yield box
             indent = _columns(found[1])
             title = _plain(found[3] or "")
-            box = _Box(title, number, area, found[2] != " ", [], []) if title else None
+            box = _Box(title, number, area, found[2] != " ", [], [], []) if title else None
         elif found and box:
-            box.inner += [_plain(found[3])] if found[3] else []
+            inner = [_plain(found[3])] if found[3] else []
+            box.inner += inner
+            box.ticked += inner if found[2] != " " else []
         elif box and (line.kind or line.text.startswith((" ", "\t"))):
             box.text.append(line.text.strip())
     if box:
@@ -88,7 +92,7 @@ def _boxes(text: str) -> Iterator[_Box]:
 
 def read_ralphex(text: str) -> ForeignPlan:
     """A plan of ralphex as one story, with a task for each `### Task N: Title`."""
-    title, overview, commands = _first_title(text), "", []
+    title, said, commands = _first_title(text), {"overview": "", "context": ""}, []
     tasks: dict[str, ForeignTask] = {}
     doubts: list[Doubt] = []
     for number, line, rest in _sections(text):
@@ -101,8 +105,8 @@ def read_ralphex(text: str) -> ForeignPlan:
             tasks.setdefault(task.key, task)
         elif sections.plain(name) == _VALIDATION:
             commands += list(_commands(number, rest, doubts))
-        elif sections.plain(name) == _OVERVIEW:
-            overview = "\n".join(one.text for one in rest).strip()
+        elif level == 2 and (word := sections.plain(name).partition(" ")[0]) in said:
+            said[word] = said[word] or "\n".join(one.text for one in rest).strip()
     if not tasks:
         raise Unreadable("no heading is like `### Task 1: Title`")
     if not commands:
@@ -110,7 +114,8 @@ def read_ralphex(text: str) -> ForeignPlan:
     done = all(one.is_done for one in tasks.values())
     name = title.removeprefix("Plan:").strip() or "Plan"
     criteria = tuple(one.title for one in tasks.values())
-    story = ForeignStory("plan", name, 1, tuple(tasks.values()), text=overview, criteria=criteria, is_done=done)
+    about = f"{said['overview']}\n\nContext:\n{said['context']}" if said["context"] else said["overview"]
+    story = ForeignStory("plan", name, 1, tuple(tasks.values()), text=about.strip(), criteria=criteria, is_done=done)
     return ForeignPlan(name, (story,), tuple(dict.fromkeys(commands)), tuple(doubts))
 
 
@@ -139,12 +144,15 @@ def _task(number: str, title: str, lines: list[Line]) -> ForeignTask:
     work = [one for one in boxes if one[3] and not _DESCRIBES.search(one[3])]
     said = [line.text for line in lines if line.kind or not BOX.match(line.text)]
     key = f"Task {' '.join(number.split())}"
+    ticked = tuple(one[3].strip() for one in work if one[2] != " ")
+    is_done = len(ticked) == len(work) > 0
     return ForeignTask(
         key,
         _plain(title) or key,
         "\n".join(said).strip(" \t\n-"),
         tuple(one[3].strip() for one in work),
-        bool(work) and all(one[2] != " " for one in work),
+        is_done,
+        () if is_done else ticked,
     )
 
 

@@ -15,6 +15,8 @@ class ForeignTask(Struct, frozen=True):
     criteria: tuple[str, ...] = ()
     is_done: bool = False
     """Its file says so."""
+    ticked: tuple[str, ...] = ()
+    """The criteria that are ticked in a task that is not done."""
 
 
 class ForeignStory(Struct, frozen=True):

@@ -45,7 +45,7 @@ def task(id: str, one: ForeignTask, *, name: str, key: str, story: str, command:
         lines += ["- type: manual", "- criteria:", *(f"  - {_criterion(text)}" for text in criteria)]
     lines += ["", *_quoted(one.text)]
     if command and one.criteria:
-        lines += [*(f"> - [ ] {_criterion(text)}" for text in one.criteria), ""]
+        lines += [*(f"> - [{'x' if text in one.ticked else ' '}] {_criterion(text)}" for text in one.criteria), ""]
     return "\n".join(lines)
 
 
