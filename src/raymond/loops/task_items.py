@@ -31,7 +31,7 @@ def item_of(placed: Placed, settings: Settings, group: str = "") -> Item:
         title=f"{task.id}. {task.title}",
         verification=kind,
         priority=1,
-        metadata=Metadata(retries=task.retries, seal=task.seal),
+        metadata=Metadata(retries=task.retries, seal=task.seal, unseal=task.unseal),
         details=_body(placed, settings),
         raw="",
         start=task.start,

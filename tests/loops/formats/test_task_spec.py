@@ -199,7 +199,6 @@ def test_verified_is_true_or_false(value: str, verified: bool) -> None:
     ("field", "check"),
     [
         ("**Verification:** `npm test`", Check(run="npm test")),
-        ("**Verification:** npm test", Check(run="npm test")),
         (
             "**Verification:** `npm test`\n- expected: exit code 3\n\n- timeout: 2m",
             Check(run="npm test", exit=3, timeout=120),
@@ -303,7 +302,7 @@ def test_an_agent_may_have_proposed_it() -> None:
                 (5, "`smoke` is not a type of verification: it is `command` or `manual`"),
                 (
                     6,
-                    "`note: b` is not read: a verification has command, expected, timeout, retries, type, criteria, seal",
+                    "`note: b` is not read: a verification has command, expected, timeout, retries, type, criteria, seal, unseal",
                 ),
             ],
         ),

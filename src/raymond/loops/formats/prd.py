@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.loops.formats import comments, sections, story_verification
+from raymond.loops.formats import comments, near_fields, sections, story_verification
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.sections import Heading, Line
 from raymond.loops.formats.story import Story, StoryCheck
@@ -29,6 +29,8 @@ _FIELD = regex(
     rf"(?:[-*+][ \t]+)?{_BOLD}[ \t]*({_NAMES})[ \t]*(?::[ \t]*{_BOLD}|{_BOLD}[ \t]*:)(.*)|({_NAMES})[ \t]*:(.*)",
     re.IGNORECASE,
 )
+_ANY = regex(rf"(?:[-*+][ \t]+)?{_BOLD}[ \t]*([A-Za-z][\w \t-]{{0,40}}?)[ \t]*(?::[ \t]*{_BOLD}|{_BOLD}[ \t]*:)")
+_KNOWN = tuple(_FIELDS)
 _FIRST = frozenset("*_-+avidpAVIDP")
 """What a line with a field can begin with."""
 _ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]?\](?:[ \t]+|$))?(.*)")
@@ -173,6 +175,7 @@ class _Reader:
         self.intro: list[str] = []
         self.doubts: list[Doubt] = []
         self.problem = ""
+        self.problem_number = 0
 
     def story(self, id: str, title: str, text: str) -> Story:
         self._split()
@@ -184,7 +187,8 @@ class _Reader:
         if not (criteria or tasks or "verification" in self.fields):
             self._doubt(f"{id} names no criteria, no verification and no tasks")
         if self.problem:
-            self.doubts.append(Doubt(f"{id} cannot be verified: {self.problem}", self.fields["verification"].number))
+            number = self.problem_number or self.fields["verification"].number
+            self.doubts.append(Doubt(f"{id} cannot be verified: {self.problem}", number))
         role, want, benefit = _wish(self.intro)
         return Story(
             id,
@@ -208,17 +212,46 @@ class _Reader:
         """Find the fields, and the lines that belong to each."""
         field: _Field | None = None
         is_intro = True
+        suspects: list[tuple[str, int]] = []
         for number, line in enumerate(sections.lines(self.text), self.number + 1):
             name, value = self._named(line)
             if name:
                 field, is_intro = _Field(value, number), False
                 self._keep(name, field)
+            elif near := self._nearly(line):
+                field, is_intro = None, False
+                self._unread(*near, number)
             elif line.kind == "heading":
                 field, is_intro = None, False
             elif field:
                 field.lines.append((number, line))
             elif is_intro and not line.kind:
                 self.intro.append(line.text)
+            if not name and not line.kind:
+                suspects += [(message, number) for message in near_fields.unread_in(line.text)]
+        if "verification" not in self.fields:
+            for message, number in suspects:
+                self._unreadable(message, number)
+
+    def _nearly(self, line: Line) -> tuple[str, str] | None:
+        """A name that is not one of a field, and the field that is probably meant."""
+        if line.kind == "heading":
+            name = line.text.strip().strip("#").partition(":")[0].strip(" \t*_")
+        else:
+            found = _ANY.match(line.text) if not line.kind and line.text[:1] in _FIRST else None
+            name = found[1] if found else ""
+        near = near_fields.meant(name, _KNOWN) if name else ""
+        return (name, near) if near else None
+
+    def _unread(self, name: str, near: str, number: int) -> None:
+        if near == near_fields.VERIFICATION:
+            self._unreadable(near_fields.told(name, near), number)
+        else:
+            self.doubts.append(Doubt(near_fields.told(name, near), number))
+
+    def _unreadable(self, message: str, number: int) -> None:
+        if not self.problem:
+            self.problem, self.problem_number = message, number
 
     def _named(self, line: Line) -> tuple[str, str]:
         """The field that begins in a line, and what follows its name there."""

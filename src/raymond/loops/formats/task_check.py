@@ -10,7 +10,7 @@ from raymond.language.check import Check, expectation
 from raymond.loops.formats import item_head, item_metadata, masks, queue
 from raymond.patterns import regex
 
-KEYS = ("command", "expected", "timeout", "retries", "type", "criteria", "seal")
+KEYS = ("command", "expected", "timeout", "retries", "type", "criteria", "seal", "unseal")
 _KEY = regex(
     rf"([ \t\xa0]*)[-*+][ \t\xa0]+(?:\*\*|__|`)?({'|'.join(KEYS)})(?:\*\*|__|`)?[ \t\xa0]*:(?:\*\*|__)?", re.IGNORECASE
 )
@@ -31,6 +31,7 @@ class Verification(Struct):
     criteria: tuple[str, ...] = ()
     retries: int | None = None
     seal: tuple[str, ...] = ()
+    unseal: tuple[str, ...] = ()
     problem: str = ""
     doubts: list[tuple[str, int]] = []
     """What is odd, and where."""
@@ -46,7 +47,7 @@ class _Reader:
         self.values: dict[str, str] = {}
         self.criteria: list[list[str]] = []
         """The lines of each."""
-        self.seal: list[str] = []
+        self.globs: dict[str, list[str]] = {"seal": [], "unseal": []}
         self.points: list[tuple[str, int]] = []
         """Lines of the list that have no key we know."""
         self.key = ""
@@ -76,6 +77,8 @@ class _Reader:
             self.problem("a command has to stand alone in its backticks", start)
         elif queue.is_nothing(value):
             self._take("type", "none", start)
+        elif "`" not in value:
+            self.problem(f"`{_cut(value)}` is not a command in backticks: write `- command: ...`", start)
         else:
             self._value("command", start, stop)
 
@@ -119,8 +122,8 @@ class _Reader:
 
     def _take(self, key: str, value: str, at: int) -> None:
         bare = value.strip("`").strip()
-        if key == "seal":
-            self.seal += item_metadata.globs(value)
+        if key in self.globs:
+            self.globs[key] += item_metadata.globs(value)
         elif key in self.values:
             self._twice(key, at)
         elif key == "type" and bare.lower() not in ("command", "manual", "none"):
@@ -153,7 +156,7 @@ class _Reader:
         elif kind == "none":
             self.problem("it says both that there is none and a command", at)
         self._points()
-        found.seal = tuple(self.seal)
+        found.seal, found.unseal = tuple(self.globs["seal"]), tuple(self.globs["unseal"])
         found.criteria = tuple(map(" ".join, self.criteria))
         fields = self._expected(at)
         if command and not found.problem:

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.loops.formats import masks, sections
+from raymond.loops.formats import masks, near_fields, sections
 from raymond.loops.formats.masks import Mask
 from raymond.patterns import regex
 
-KNOWN = frozenset(
-    ("status", "verified", "verification", "last attempt", "context", "implements", "proposed"),
-)
+KNOWN = ("status", "verified", "verification", "last attempt", "context", "implements", "proposed")
 _LEVELS = range(2, 5)
 _BLANKS = " \t\xa0\r\n"
 _HEADING = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9}){2,19}z{0,19}[a-z]?)([.:]?)(?:\s+|\Z)")
@@ -28,7 +26,9 @@ _RULE = regex(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\Z")
 _PLAIN = regex(r"(?:[-*+] [^\s*_-][^\n]*(?:\n|\Z))+")
 """Lines of a list, which are most of the lines of fields."""
 _KEYS = {
-    "verification": regex(r"[-*+]\s+[*_`]*(?:command|expected|timeout|retries|type|criteria|seal)\b", re.IGNORECASE),
+    "verification": regex(
+        r"[-*+]\s+[*_`]*(?:command|expected|timeout|retries|type|criteria|(?:un)?seal)\b", re.IGNORECASE
+    ),
     "last attempt": regex(r"[-*+]\s+[*_`]*(?:date|result|attempts|output)\b", re.IGNORECASE),
 }
 _OUTPUT = regex(r"[-*+]\s+[*_`]*output\b", re.IGNORECASE)
@@ -121,7 +121,7 @@ class Layout:
         """The fields of a task. Those that nobody knows are among them: they end the one before."""
         for found in _FIELD.finditer(self.mask.text, place.body, place.end):
             name = " ".join(found[3].split()).casefold()
-            if name not in KNOWN and found[1].strip(_BLANKS):
+            if name not in KNOWN and found[1].strip(_BLANKS) and not meant(name):
                 continue
             value = found[4]
             bare = value.lstrip()
@@ -203,6 +203,11 @@ class _Lines:
         self.is_listed = True
         self.is_output = _OUTPUT.match(line) is not None
         return is_held
+
+
+def meant(name: str) -> str:
+    """The field of a task that an unknown name is probably meant to be; empty when there is none."""
+    return near_fields.meant(name, KNOWN)
 
 
 def _unbold(title: str) -> str:

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import Any
 
-from raymond.loops.formats import task_check
+from raymond.loops.formats import near_fields, task_check, task_layout
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.task import Spec, Status, Task
 from raymond.loops.formats.task_layout import Field, Layout, Place
@@ -73,12 +73,16 @@ class _Reader:
         for field, following in zip(fields, [*fields[1:], None], strict=False):
             take = _FIELDS.get(field.name)
             if take is None:
+                self._unknown(field, values)
                 continue
             if field.name in seen:
                 self._twice(field, values)
                 continue
             seen.add(field.name)
             take(self, field, self.layout.limit(field, following, place), values)
+        if near_fields.VERIFICATION not in seen and "problem" not in values:
+            for message, at in near_fields.unread(self.mask, place.body, place.end):
+                self._unreadable(message, at, values)
         if not place.title:
             self._doubt(f"the task {place.id} has no title", place.start)
         return Task(
@@ -91,13 +95,26 @@ class _Reader:
             **values,
         )
 
+    def _unknown(self, field: Field, values: dict[str, Any]) -> None:
+        near = task_layout.meant(field.name)
+        if near:
+            message = near_fields.told(field.name.capitalize(), near)
+            if near == near_fields.VERIFICATION:
+                self._unreadable(message, field.start, values)
+            else:
+                self._doubt(message, field.start)
+
+    def _unreadable(self, message: str, at: int, values: dict[str, Any]) -> None:
+        """Without this, a task whose check cannot be read would be one that needs none."""
+        message = f"its check cannot be read: {message}"
+        values.update(check=None, problem=values.get("problem") or message)
+        self._doubt(message, at)
+
     def _twice(self, field: Field, values: dict[str, Any]) -> None:
         name = field.name.capitalize()
         if field.name == "verification":
             # To run one of them only would say that something passed of which half was checked.
-            message = "its check cannot be read: `Verification` is given twice"
-            values.update(check=None, problem=values.get("problem") or message)
-            self._doubt(message, field.start)
+            self._unreadable("`Verification` is given twice", field.start, values)
         else:
             self._doubt(f"`{name}` {_FIRST_COUNTS}", field.start)
 
@@ -125,13 +142,15 @@ class _Reader:
         found = task_check.read(self.text, self.mask, field.value, field.stop, stop)
         for message, at in found.doubts:
             self._doubt(message, at)
+        problem = values.get("problem") or found.problem
         values.update(
-            check=found.check,
+            check=None if problem else found.check,
             is_manual=found.is_manual,
             criteria=found.criteria,
             retries=found.retries,
             seal=found.seal,
-            problem=found.problem,
+            unseal=found.unseal,
+            problem=problem,
         )
 
     def last_attempt(self, field: Field, limit: int, values: dict[str, Any]) -> None:
