@@ -13,8 +13,9 @@ from raymond.loops.sources import source_of
 from raymond.loops.work import Work
 
 NOTHING = "nothing was changed, and the item has no check that could show it was done before"
+NO_PLAN = "the plan of the agent cannot be used: "
 REFUSED = "a person says that it is not done: "
-"""What FAILED.py is given then."""
+"""What FAILED.py is given then, with the reason."""
 _HOOKS = "the hooks of the project reject this work, or change it every time"
 WAITS = "waits for a person"
 """Why an item is blocked that was set aside; then the command that shows it, and the reason."""
@@ -142,7 +143,7 @@ def read(reply: str, error: str, output: str, gate: Mapping[str, object], reject
     if error:
         verdict = TIMED_OUT if gate.get("verdict") == TIMED_OUT else FAILED
         return Failure(verdict, error, output, is_red=gate.get("verdict") in (FAILED, TIMED_OUT))
-    if reply.startswith(REFUSED):
+    if reply.startswith((REFUSED, NO_PLAN)):
         return Failure(FAILED, reply)
     if markers.has(reply, markers.FAILED):
         return Failure(GAVE_UP, f"the agent said that it cannot do this: {markers.without(reply).strip()}")
@@ -160,11 +161,18 @@ def unverified(error: str, output: str) -> str:
     return f"It is marked as done, but its check says otherwise: {neutral(error)}{printed}"
 
 
-def told(failure: Failure) -> str:
+def again(work: Work, found: Inspection) -> str:
+    """Where another attempt begins: whoever plans changes nothing, so there is nothing to go on from."""
+    if work.is_plan:
+        work.go_back(found)
+    return "PLAN.md" if work.is_plan else "WORK.md"
+
+
+def told(failure: Failure, *, is_plan: bool = False) -> str:
     """What the next attempt is told about the one before."""
     from raymond.machine.prompts import neutral  # most items need one attempt
 
     shown = neutral("\n".join(failure.output.strip().splitlines()[-_LINES:]))
     printed = f"\n\nThe end of what the check printed:\n\n{foreign_text.fenced(shown)}" if shown else ""
     reason = f"An earlier session tried this item, and it did not count: {neutral(failure.reason)}"
-    return f"{reason}{printed}\n\nIts changes are still in the working tree."
+    return f"{reason}{printed}" + ("" if is_plan else "\n\nIts changes are still in the working tree.")

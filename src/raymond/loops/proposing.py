@@ -1,28 +1,24 @@
 """Tasks that an agent proposes for a story: read from its message, written into a spec of their own."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
-from raymond.language.check import Check, expected
 from raymond.loops import finishing, markers, spec_files
 from raymond.loops.documents import SPECS, Documents
-from raymond.loops.formats import foreign_text, session_log, task_spec
+from raymond.loops.formats import planned_text, session_log, task_spec
 from raymond.loops.formats.task import Task
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import PLANNED
 from raymond.loops.work import Work
-from raymond.patterns import regex
 
 NONE = "the agent named no task of the form that it was asked for"
+UNCLEAR = "the tasks that the agent named cannot be written down as it meant them: one of them is not plain text"
 _MOST = 50
 """Tasks of a story; whoever names more has not understood what one is."""
-_FIELD = regex(r"(?im)^\s*(?:[-*]\s*)?\**(status|verified|proposed|implements|last attempt|verification)\**:?\**.*$")
-_GAP = regex(r"\n{3,}")
-_LEVEL = 5
-"""Headings of this level are not read as tasks."""
-_FOLDER = "-stories"
-"""How the folder of the area ends that these tasks are in."""
-_LISTED = regex(r"(?im)^\s*-\s*(command|expected|timeout|retries|type|criteria|seal)\s*:.*$")
+_FOLDER = "stories"
+"""What the folder of the area is called that these tasks are in, after its number."""
+_PLANNING = " (plan its tasks)"
 
 
 def read(reply: str) -> list[Task]:
@@ -33,18 +29,19 @@ def read(reply: str) -> list[Task]:
 def plan(work: Work, found: Inspection, tasks: list[Task], reply: str) -> dict[str, Any] | str:
     """Write the spec and the records, and say what the commit will be, or why there is none."""
     if found.changed or found.commits:  # it was asked to change nothing
-        name, _ = work.save(found, 1)
+        name, _ = work.save(found, work.step.visit)
         work.go_back(found)
+        found.head, found.commits, found.changed = work.baseline.head, [], []
         found.notes.append(f"changed files while it planned; they were put back, and are kept in {name}")
-    place = _place(work.step.documents, work.group)
-    number = os.path.basename(place).partition("-")[0]
-    sections = [_section(f"{number}.{at}", work.group, one) for at, one in enumerate(tasks, 1)]
-    title = foreign_text.inline(f"{number} Tasks of {work.title.removesuffix(' (plan its tasks)')}")
-    work.write_document(f"# {title}\n\n" + "\n".join(sections), place)
+    title = f"Tasks of {work.title.removesuffix(_PLANNING)}"
+    number, place = _place(work.step.documents, title, work.group, tasks)
+    text = planned_text.compose(number, title, work.group, tasks)
+    if not planned_text.is_faithful(text, number, work.group, tasks):
+        return UNCLEAR
+    work.write_document(text, place)
     ids = ", ".join(f"{number}.{at}" for at in range(1, len(tasks) + 1))
     shown = work.step.documents.shown(place)
     told = session_log.told(markers.without(reply))
-    told["Next Steps"] = ""
     ended = f"Planned: {ids} in {shown}, proposed."
     work.write_log({"Summary": told.get("Summary", "")[:2000]}, [one.raw for one in work.queue_before()], found, ended)
     work.write_progress(f"**{work.title}**\n\nProposed {ids} in {shown}.", "skipped (a plan)")
@@ -53,34 +50,20 @@ def plan(work: Work, found: Inspection, tasks: list[Task], reply: str) -> dict[s
     return given if isinstance(given, dict) else "a hook of the project rejects the commit"
 
 
-def _place(found: Documents, story: str) -> str:
-    """The spec for the tasks of a story: the one that was made for it before, or the next group of a free area."""
+def _place(found: Documents, title: str, story: str, tasks: Sequence[Task]) -> tuple[str, str]:
+    """The number of a new group, and its spec; after a kill, the one that was written before it."""
     name = f"{story.lower()}.md"
     known = spec_files.read(found)
     for one in known:
-        if one.folder.endswith(_FOLDER) and one.name.endswith(f"-{name}"):
-            return one.shown
+        number = f"{one.area}.{one.group}"
+        if one.name == f"{number}-{name}" and one.text == planned_text.compose(number, title, story, tasks):
+            return number, one.shown
     areas = spec_files.areas(found)
-    folder = next((one for one in areas if one.endswith(_FOLDER)), "")
-    area = areas[folder] if folder else max([0, *areas.values()]) + 1
-    group = max([0, *(one.group for one in known if one.area == area)]) + 1
-    return os.path.join(SPECS, folder or f"{area}{_FOLDER}", f"{area}.{group}-{name}")
-
-
-def _section(id: str, story: str, task: Task) -> str:
-    """A task as Raymond writes it: whatever the agent wrote, these are its fields."""
-    lines = [f"## {id}. {foreign_text.inline(task.title)}", "", "**Status:** 🔵 Planned", "**Proposed:** yes"]
-    lines += [f"**Implements:** {story}", *_verification(task), "", _prose(task)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _verification(task: Task) -> list[str]:
-    if task.check is None or task.problem:
-        return ["**Verification:**", "- type: manual", f"- criteria: {foreign_text.inline(task.title)}"]
-    lines = ["**Verification:**", f"- command: {foreign_text.code(task.check.run)}"]
-    return lines if task.check == Check(run=task.check.run) else [*lines, f"- expected: {expected(task.check)}"]
-
-
-def _prose(task: Task) -> str:
-    body = _LISTED.sub("", _FIELD.sub("", task.body))
-    return _GAP.sub("\n\n", foreign_text.prose(body, _LEVEL)).strip()
+    ids = [tuple(map(int, task_spec.group(task.id).split("."))) for spec in known for task in spec.tasks]
+    area = next((number for folder, number in sorted(areas.items()) if folder == f"{number}-{_FOLDER}"), 0)
+    area = area or 1 + max([0, *areas.values(), *(id[0] for id in ids)])
+    used = [*(one.group for one in known if one.area == area), *(id[1] for id in ids if id[0] == area)]
+    group = 1 + max(used, default=0)
+    while os.path.lexists(found.path(path := os.path.join(SPECS, f"{area}-{_FOLDER}", f"{area}.{group}-{name}"))):
+        group += 1  # something that is not read as a spec
+    return f"{area}.{group}", path

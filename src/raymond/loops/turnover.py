@@ -233,6 +233,7 @@ def _described(item: Item, settings: Settings) -> dict[str, str]:
         "on_fail": item.metadata.on_fail or "",
         "attempts": "" if item.metadata.retries is None else str(item.metadata.retries + 1),
         "proposed": "yes" if item.proposed else "",
+        "plan": "yes" if item.is_plan else "",
         "place": item.place,
         "tasks": " ".join(item.tasks),
         "group": item.group,

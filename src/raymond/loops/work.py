@@ -71,6 +71,8 @@ class Work:
         self.footprint = value("footprint")
         """Of the repository, where nothing is committed."""
         self.is_proposed = value("proposed") == "yes"
+        self.is_plan = value("plan") == "yes"
+        """Whether an agent says which tasks it takes, instead of doing it."""
         self._digest = value("baseline")
         self.start = value("start")
         """A commit of all files as they were when the loop began."""

@@ -24,9 +24,9 @@ def title(text: str) -> str:
 def story(id: str, one: ForeignStory, *, name: str, level: int, tasks: Sequence[str], depends_on: Sequence[str]) -> str:
     """The section of a story, which its tasks verify."""
     lines = [f"{'#' * level} {id}: {title(one.title)}", mark(name, one.key), ""]
-    lines += _quoted(one.text)
+    lines += quoted(one.text)
     if one.criteria:
-        lines += ["**Acceptance Criteria:**", *(f"- [ ] {_criterion(text)}" for text in one.criteria), ""]
+        lines += ["**Acceptance Criteria:**", *(f"- [ ] {criterion(text)}" for text in one.criteria), ""]
     lines += ["**Verification:** tasks", f"**Implemented by:** {', '.join(tasks)}", f"**Priority:** {one.priority}"]
     if depends_on:
         lines.append(f"**Depends on:** {', '.join(depends_on)}")
@@ -39,13 +39,13 @@ def task(id: str, one: ForeignTask, *, name: str, key: str, story: str, command:
     lines = [f"## {id}. {title(one.title)}", mark(name, key), ""]
     lines += [f"**Status:** {status}", f"**Implements:** {story}", "**Verification:**"]
     if command:
-        lines += [f"- command: {_code(command)}", "- expected: 0"]
+        lines += [f"- command: {code(command)}", "- expected: 0"]
     else:
         criteria = one.criteria or (one.title,)
-        lines += ["- type: manual", "- criteria:", *(f"  - {_criterion(text)}" for text in criteria)]
-    lines += ["", *_quoted(one.text)]
+        lines += ["- type: manual", "- criteria:", *(f"  - {criterion(text)}" for text in criteria)]
+    lines += ["", *quoted(one.text)]
     if command and one.criteria:
-        lines += [*(f"> - [{'x' if text in one.ticked else ' '}] {_criterion(text)}" for text in one.criteria), ""]
+        lines += [*(f"> - [{'x' if text in one.ticked else ' '}] {criterion(text)}" for text in one.criteria), ""]
     return "\n".join(lines)
 
 
@@ -55,14 +55,14 @@ def head(id: str, about: str, source: str) -> str:
     return f"# {id} Imported{told}\n\nImported from {foreign_text.code(source)}.\n"
 
 
-def _criterion(text: str) -> str:
+def criterion(text: str) -> str:
     """A criterion as an item of a list: in bold, it could be a field, and half a pair of backticks would go on."""
     line = foreign_text.inline(text)
     line = line.replace("`", "'") if line.count("`") % 2 else line
     return f"\\{line}" if line.startswith(("*", "_")) else line
 
 
-def _quoted(text: str) -> list[str]:
+def quoted(text: str) -> list[str]:
     """Paragraphs as a quotation: a heading, a field or a fence in them is none."""
     if not text.strip():
         return []
@@ -70,7 +70,7 @@ def _quoted(text: str) -> list[str]:
     return [*(f"> {line}".rstrip() for line in lines), ""]
 
 
-def _code(command: str) -> str:
+def code(command: str) -> str:
     """A command in backticks, as `unquoted` reads it."""
     run = "`"
     while run in command:

@@ -20,7 +20,7 @@ failure = failing.read(step.input, step.text("error"), step.text("gate"), gate, 
 attempt = step.visit
 if failure.may_retry and not found.tampered and attempt < work.attempts:
     work.save(found, attempt)
-    end(tag("reset", "WORK.md", {"input": failing.told(failure)}))
+    end(tag("reset", failing.again(work, found), {"input": failing.told(failure, is_plan=work.is_plan)}))
 
 verdict = "tampered" if found.tampered else failure.verdict
 error = "; ".join([*found.tampered, failure.text])
