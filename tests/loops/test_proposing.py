@@ -77,3 +77,13 @@ def test_an_agent_that_names_no_task_plans_again_and_is_told_why(tmp_path: Path)
     assert "the agent named no task of the form that it was asked for" in prompt
     assert "## 1.1.1. Write it\n" in night.text(spec("1.1"))
     assert "x.txt" not in (tmp_path / "files").read_text("utf-8"), "whoever plans changes nothing"
+
+
+@pytest.mark.parametrize("flags", [(), ("--task-loop",)])
+def test_a_story_whose_tasks_are_proposed_passes_by_its_own_check_only(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    works = "echo 42 > answer.txt; echo ITERATION_COMPLETE"
+    night = planned(tmp_path, f"if grep -q 'You plan one' \"$PROMPT\"; then\n{SAYS}\nelse {works}; fi")
+    done = night.loop("--create-tasks", "--accept-proposed", *flags, loop="story-loop")
+    assert done.code == 0, done.err
+    assert "- US-1: The answer (own check: `sh check.sh`" in done.out
+    assert '"notes": "own check: sh check.sh"' in night.text("docs/prd-status.json")

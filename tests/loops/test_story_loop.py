@@ -270,3 +270,24 @@ def test_the_metrics_of_a_night(tmp_path: Path) -> None:
     assert "50%" in shown
     found = json.loads(night.start("--metrics", "--json", verb="status").out)
     assert found["stories"]["passed"] == 1
+
+
+BLOCKED = TASKS.replace("🔵 Planned", "⏸️ Blocked (legal has not approved it)", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("--task-loop",)])
+def test_a_task_that_is_blocked_is_neither_worked_on_nor_marked(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    night = Stories(tmp_path, agent="touch $TEST_ROOM/../paid", spec=BLOCKED)
+    done = night.start("--story", "US-1", *flags)
+    assert "legal has not approved it" in done.out
+    assert night.text(SPEC) == BLOCKED
+    assert not (tmp_path / "paid").exists()
+
+
+@pytest.mark.slow
+def test_stories_with_tasks_that_a_person_judges_can_be_passed_over(tmp_path: Path) -> None:
+    spec = TASKS.replace("**Verification:** `sh check.sh`", "**Verification:** manual")
+    done = Stories(tmp_path, spec=spec).start("--skip-manual", "--dry-run")
+    assert "-  US-2: The reason: a person has to judge it (--skip-manual)" in done.out
+    assert "1. US-1: The answer" in done.out, "its check is a command"

@@ -48,6 +48,8 @@ def items_of(
     if not found:
         return [_planning(own, story)], []
     left = [one for one in found if task_items.is_open(one.task)]
+    if task_items.is_verified_by_tasks(own):  # checks that an agent proposed, also those that were green before
+        own = replace(own, proposed=any(one.task.proposed for one in found))
     if left and settings.runs_tasks:
         return _tasks(own, left, known, settings, closed)
     if task_items.is_verified_by_tasks(own):
@@ -78,11 +80,17 @@ def _obstacle(
         return f"there is no task {', '.join(missing)}, which implements it"
     if not found and not settings.create_tasks:
         return NO_TASKS.format(id=story.id)
-    if own.criteria and settings.skip_manual:
+    left = [one for one in found if task_items.is_open(one.task)]
+    counts_tasks = task_items.is_verified_by_tasks(own)
+    is_manual = own.criteria or ((counts_tasks or settings.runs_tasks) and any(one.task.is_manual for one in left))
+    if settings.skip_manual and is_manual:
         return "a person has to judge it (--skip-manual)"
-    proposed = [one for one in found if one.task.proposed and task_items.is_open(one.task)]
+    proposed = [one for one in (found if counts_tasks else left) if one.task.proposed]
     if proposed and not settings.accept_proposed:
         return _PROPOSED.format(where=f"{settings.docs}/{proposed[0].place}")
+    blocked = [one.task for one in left if one.task.status == "blocked"]
+    if blocked and not settings.runs_tasks:
+        return f"task {blocked[0].id} is blocked: {blocked[0].reason or 'the spec says so'}"
     return ""
 
 
