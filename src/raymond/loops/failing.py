@@ -41,10 +41,17 @@ def action_of(work: Work, verdict: str) -> str:
         return "aside"
     if work.failures + 1 >= work.settings.max_failures:
         return "block" if work.settings.on_repeat == "block" else "pause"
-    if work.settings.loop != SESSION:
-        return work.on_fail  # a fix task can be repaired by another one
-    # An item that repairs another is tried again instead of being repaired itself.
-    return "retry" if work.on_fail == "create-fix-task" and work.title.startswith(_FIX) else work.on_fail
+    return "retry" if work.on_fail == "create-fix-task" and not _can_be_repaired(work) else work.on_fail
+
+
+def _can_be_repaired(work: Work) -> bool:
+    """Whether an item can be made that repairs this one: another task of a spec, or what replaces it in the queue.
+
+    An item of the queue that repairs another is tried again instead; so is a story, of which only a person writes more.
+    """
+    if work.settings.loop == SESSION:
+        return not work.title.startswith(_FIX)
+    return work.tasks == (work.key,)
 
 
 def end(

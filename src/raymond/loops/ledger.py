@@ -7,6 +7,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from raymond.loops.formats import task_id
+
 PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED = "passed", "no change", "own check", "not verified"
 FAILED, TIMED_OUT, GAVE_UP, REVIEW, TAMPERED = "failed", "timed out", "gave up", "review", "tampered"
 RED = "red"
@@ -173,6 +175,14 @@ class Ledger(Struct, kw_only=True):
         count = 0
         for one in self.entries:
             count = 0 if one.is_done and one.key == key else count + (one.key == key)
+        return count
+
+    def of_repairs(self, id: str) -> int:
+        """How often a task and the tasks that repair it have failed since one of them last passed."""
+        own, count = task_id.base(id), 0
+        for one in self.entries:
+            if task_id.base(one.key) == own:
+                count = 0 if one.is_done else count + 1
         return count
 
     def closed(self) -> set[str]:

@@ -145,18 +145,19 @@ def write_passed(work: "Work", ids: Iterable[str], *, by_person: bool = False) -
     for id in ids:
         if id not in known.tasks:
             continue
-        for one in (known.tasks[id], *_repaired(known, id)):
+        for one in (known.tasks[id], *repaired(known.in_group(task_id.base(id)), id)):
             command = one.task.check.run if one.task.check else "manual" if by_person else "no check"
             _edit(work, one.place, task_edit.passed, one.task.id, _today(), command)
 
 
-def _repaired(known: Specs, id: str) -> list[Placed]:
+def repaired(known: Iterable[Placed], id: str) -> list[Placed]:
     """The tasks that a fix task repairs: the one it was made for, and fixes before it that have the same check."""
-    own, base = known.tasks[id].task, task_id.base(id)
-    if base == id or own.check is None:
+    base = task_id.base(id)
+    family = [one for one in known if task_id.base(one.task.id) == base]
+    own = next((one.task.check for one in family if one.task.id == id), None)
+    if base == id or own is None:
         return []
-    others = [one for one in known.in_group(base) if one.task.id != id and is_open(one.task)]
-    return [one for one in others if one.task.check == own.check]
+    return [one for one in family if one.task.id != id and is_open(one.task) and one.task.check == own]
 
 
 def write_completed(work: "Work", ids: Iterable[str]) -> None:
@@ -202,6 +203,10 @@ def write_failed(work: "Work", id: str, *, verdict: str, action: str, error: str
         return text
 
     _edit(work, placed.place, edit)
+    if action == "block":
+        for one in repaired(known.in_group(task_id.base(id)), id):
+            why = foreign_text.cut(f"{id}, which repairs it, failed: {reason}", 120)
+            _edit(work, one.place, task_edit.blocked, one.task.id, why)
     return f"fix task {made[0]}" if made[0] else ""
 
 

@@ -169,6 +169,11 @@ def _is_again(ledger: Ledger, item: Item) -> bool:
     return ledger.in_a_row(queue.key(item)) > 0 or item.group in ledger.groups()
 
 
+def _failures(ledger: Ledger, item: Item) -> int:
+    """How often an item has failed in a row; a task that repairs another goes on with the failures of that one."""
+    return ledger.of_repairs(item.id) if item.is_task else ledger.in_a_row(queue.key(item))
+
+
 def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     """The tags that let an agent begin the next item, once everything is noted that will be compared with."""
     if away := elsewhere(step, ledger):
@@ -179,7 +184,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         where = step.documents.shown(doubt.place) if doubt.place else _shown(step, looked)
         told = f'"{item.title}" in {where}: {doubt.message}'
         ledger.noticed += [] if told in ledger.noticed else [told]
-    is_again, failures = _is_again(ledger, item), ledger.in_a_row(queue.key(item))
+    is_again, failures = _is_again(ledger, item), _failures(ledger, item)
     ledger.sessions += 0 if is_again else 1
     slot, now, place = str(len(ledger.entries) + 1), time(), source.place(looked, item)
     kept = (os.path.join(step.documents.inside, place), documents.content(step.documents.path(place)))

@@ -65,6 +65,11 @@ class Item(Struct, frozen=True):
     """An agent is to say which tasks it takes."""
 
     @property
+    def is_task(self) -> bool:
+        """Whether it is a task of a spec, and nothing else."""
+        return self.tasks == (self.id,)
+
+    @property
     def commands(self) -> tuple[Check, ...]:
         """The commands that check it."""
         if self.checks or self.verification.kind != "command":

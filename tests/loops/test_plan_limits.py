@@ -1,0 +1,40 @@
+"""Loops over tasks and stories come to an end: repairs of repairs, retries, limits, and what is too long."""
+
+from pathlib import Path
+
+import pytest
+
+from planned import Planned
+
+FAILS = "echo try >> tries.txt; echo ITERATION_COMPLETE"
+FIX = ("--attempts", "1", "--on-fail", "create-fix-task", "--max-failures", "2")
+
+
+@pytest.mark.slow
+def test_repairs_of_a_task_count_as_failures_of_that_task(tmp_path: Path) -> None:
+    night = Planned(tmp_path, FAILS)
+    done = night.tasks(*FIX, "--task", "1.4.1", "--max-iterations", "6")
+    assert done.code == 1
+    assert done.err.count("Selected item") == 2, "the task, and its first repair"
+    assert "1.4.1b" not in night.spec
+    assert night.fields("1.4.1a")["Status"].startswith("⏸️ Blocked (failed 2 times")
+    assert night.fields("1.4.1")["Status"].startswith("⏸️ Blocked (1.4.1a, which repairs it, failed")
+    assert "nothing to do" in night.tasks("--id", "m", "--task", "1.4.1").out
+
+
+@pytest.mark.slow
+def test_repairs_of_the_tasks_of_a_story_end_too(tmp_path: Path) -> None:
+    night = Planned(tmp_path, FAILS)
+    done = night.stories(*FIX, "--task-loop", "--story", "US-1", "--max-stories", "1")
+    assert done.err.count("Selected item") == 2
+    assert "its tasks are not verified: 1.4.1, 1.4.1a" in done.out
+
+
+@pytest.mark.slow
+def test_a_story_is_tried_again_where_a_task_would_be_repaired_by_another(tmp_path: Path) -> None:
+    night = Planned(tmp_path, FAILS)
+    done = night.stories(*FIX, "--story", "US-1")
+    assert done.err.count("Selected item") == 2
+    told = night.text("docs/failures.md")
+    assert "Put it at the end of the queue" in told
+    assert "Created" not in told
