@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,35 @@ def run(text: str, seconds: float = 60.0) -> Result:
         (Check(run="echo ok; exit 1", contains="ok"), "ended with exit code 1"),
         (Check(run="printf 'a\nok 3\n'", matches=r"^ok \d$"), ""),
         (Check(run="echo no", matches="o{2}"), "printed nothing that matches /o{2}/"),
+        (Check(run="echo ok", matches="(no)?ok"), ""),
+        (Check(run="printf 'ü\xff ok'", matches="^ü. ok$"), ""),
     ],
 )
 def test_what_is_expected_makes_it_green(check: Check, why: str) -> None:
     result = command.run(check, 60.0, ENV, lambda _: None)
     assert command.why_red(check, result, 60.0) == why
+
+
+def test_a_pattern_that_takes_for_ever_is_red() -> None:
+    check = Check(run="true", matches="^(a+)+$")
+    why = command.why_red(check, Result(exit_code=0, seconds=0.0, output="a" * 60 + "!"), 0.1)
+    told = "printed something that /^(a+)+$/ takes longer than 0.1s to search: make the pattern simpler"
+    assert why == told
+
+
+def test_a_search_ends_itself_when_nobody_waits_for_it() -> None:
+    searches = """if True:
+        from raymond.language.check import Check
+        from raymond.verifier import command
+        result = command.Result(exit_code=0, seconds=0.0, output="a" * 60 + "!")
+        command.why_red(Check(run="true", matches="^(a+)+$"), result, 1.0)
+    """
+    with subprocess.Popen([sys.executable, "-c", searches], start_new_session=True) as verifier:
+        children = Path(f"/proc/{verifier.pid}/task/{verifier.pid}/children")
+        until(lambda: bool(children.read_text().split()), "the search")
+        [search] = map(int, children.read_text().split())
+        verifier.kill()
+    until(lambda: not alive(search), "the end of the search")
 
 
 def test_it_reads_nothing_and_has_no_terminal() -> None:

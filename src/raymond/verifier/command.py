@@ -2,12 +2,14 @@
 
 import codecs
 import contextlib
+import json
 import os
 import re
 import select
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 
@@ -15,6 +17,7 @@ from msgspec import Struct
 
 from raymond.language.check import Check
 from raymond.system.processes import GRACE
+from raymond.verifier import matcher
 
 SHELL = "bash"
 _PIECE = 64 << 10
@@ -24,6 +27,8 @@ _KEPT = 16 << 20
 """Characters in which an expected text is looked for: the last ones."""
 _DRAIN = 0.2
 """Seconds for which pipes stay open after the command has ended, for what it left running."""
+_MATCHING = 10.0
+"""Seconds of processor time at most in which a pattern is searched in an output."""
 _LONGEST_FIRST = 256
 """Bytes of the line in which a script names its interpreter."""
 _NOT_THERE = (126, 127)
@@ -89,9 +94,20 @@ def why_red(check: Check, result: Result, seconds: float) -> str:
         return f"{how} instead of {check.exit}" if check.exit else how
     if check.contains and check.contains not in result.output:
         return f'printed no "{check.contains}"'
-    if check.matches and not re.search(check.matches, result.output, re.MULTILINE):
-        return f"printed nothing that matches /{check.matches}/"
-    return ""
+    return _why_no_match(check.matches, result.output, seconds) if check.matches else ""
+
+
+def _why_no_match(pattern: str, output: str, seconds: float) -> str:
+    """Search in a process of its own, which ends itself when its time is over, also if this one is killed."""
+    most = min(seconds, _MATCHING)
+    given = json.dumps({"pattern": pattern, "text": output, "seconds": most})
+    argv = [sys.executable, "-I", "-S", matcher.__file__]
+    done = subprocess.run(argv, input=given.encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    if done.returncode == -signal.SIGPROF:
+        return f"printed something that /{pattern}/ takes longer than {most:g}s to search: make the pattern simpler"
+    if done.returncode:
+        return f"printed something that /{pattern}/ cannot be searched in"
+    return "" if json.loads(done.stdout)["found"] else f"printed nothing that matches /{pattern}/"
 
 
 def cannot_start(check: Check, result: Result, environment: Mapping[str, str]) -> str:
