@@ -116,7 +116,7 @@ class Narrator(Quiet):
             return []
         self._items[event.agent], self._states[event.agent] = event.variables, event.state
         most = event.variables.get("most", "")
-        again = event.variables.get("failures", "0") != "0"
+        again = event.variables.get("again", "no") == "yes"
         whole = int(most) if most.isdecimal() else 0
         count = log_line.starting(int(event.variables["iteration"]), whole, again=again)
         changed = event.variables.get("changed", "")

@@ -201,6 +201,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         "hooks": ledger.hooks,
         "first": ledger.first,
         "failures": str(failures),
+        "again": "yes" if ledger.in_a_row(queue.key(item)) else "",
         "log": _log(step, ledger, looked.log),
         "source": looked.log,
         **_described(item, step.settings),
