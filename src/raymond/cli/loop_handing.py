@@ -87,6 +87,7 @@ def _next(loop: str, docs: str, start: Starter, given: dict[str, Any], *, as_jso
         return _hand_out(there, as_json=as_json)
     _check_idle(there)
     starting.check_alone(there.project, there.id)
+    starting.check_open(there.project, place.documents, loop)
     worker = handing.handed(there)
     if worker and handing.is_out(there, worker) and not resumes:
         title = (worker.variables or {}).get("title", "")

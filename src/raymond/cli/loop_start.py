@@ -73,7 +73,7 @@ class Start:
             self.checkout = place.repository.top
             place = loop_verbs.move_to_worktree(place, id, self.own["docs"], has_plans=has_plans)
         starting.check_alone(runs.here())
-        starting.check_handed(runs.here(), place.documents, self.loop)
+        starting.check_open(runs.here(), place.documents, self.loop)
         if not self.given.dry_run:
             place.repository.exclude(place.documents.excluded())
         return place
@@ -135,7 +135,7 @@ def hand(loop: str, place: Place, given: dict[str, Any], more: dict[str, Any]) -
     id = starting.new_id(loop, given["id_"])
     starting.check_new(id)
     starting.check_alone(runs.here())
-    starting.check_handed(runs.here(), place.documents, loop)
+    starting.check_open(runs.here(), place.documents, loop)
     place.repository.exclude(place.documents.excluded())
     if loop == SESSION:
         _recover_log(place)

@@ -18,7 +18,7 @@ from raymond.control.start import Choices
 from raymond.errors import BackendError, JournalError, UsageError
 from raymond.loops import documents, ending, opening, other_loops
 from raymond.loops.documents import LOGS, STATES, Documents
-from raymond.loops.formats import state_file
+from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Place
 from raymond.loops.settings import BRACES, RALPH, VARIABLE, Settings
@@ -200,15 +200,35 @@ def check_alone(project: Project, own: str = "") -> None:
     _held[project.root] = fd
 
 
-def check_handed(project: Project, found: Documents, own: str) -> None:
-    """Refuse the loop `own` while an item of another one is handed out: its sub-agent works on this checkout."""
+def check_open(project: Project, found: Documents, own: str) -> None:
+    """Refuse the loop `own` while an item of another one is open on this checkout, though nobody drives that loop now.
+
+    What `own` does here would be taken for the work of the agent of that item. State files name the loops: one that
+    has none works without a repository.
+    """
     for loop in [one for one in STATES if one != own]:
-        there = look(project, found, loop) if os.path.exists(found.state(loop)) else None
-        if there is None or there.loop is None or not there.loop.settings.internal or there.loop.run.is_over:
+        there = _begun(project, found, loop)
+        if there is None or there.run.is_over or not there.ledger.open:
             continue
-        if there.loop.ledger.open:
-            hint = f"raymond {loop} record takes what became of it, raymond cancel {there.loop.id} ends the loop"
-            raise UsageError(f"an item of {there.loop.id} is handed out to another program", hint=hint)
+        if loop == RALPH and there.settings.commit == "never":
+            continue  # nothing is compared when it goes on
+        hint = f"raymond {loop} resume goes on with it, raymond cancel {there.id} ends the loop"
+        if there.settings.internal:
+            hint = f"raymond {loop} record takes what became of it, raymond cancel {there.id} ends the loop"
+            raise UsageError(f"an item of {there.id} is handed out to another program", hint=hint)
+        title = foreign_text.cut(there.ledger.open.get("title", ""), 100)
+        raise UsageError(f"{there.id} was cut off in the middle of an item: {title}", hint=hint)
+
+
+def _begun(project: Project, found: Documents, loop: str) -> LoopRun | None:
+    """The loop that a state file names, if that does not say that it is over."""
+    try:
+        text = documents.beginning(found.state(loop))
+        given = state_file.read(text) if text else {}
+    except state_file.Broken:
+        return None  # whoever goes on with that loop keeps it aside
+    is_over = given.get("status") in ("complete", "failed")
+    return None if is_over or not given.get("workflow_id") else _run(project, str(given["workflow_id"]))
 
 
 def let_go(project: Project) -> None:

@@ -1,0 +1,59 @@
+"""An item that is open on a checkout keeps every other loop from it, whoever was at it."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from looping import WAIT
+from planned import BOTH, Planned
+from running import until
+
+WAYS = (
+    ("continuous-session", "start"),
+    ("story-loop", "start"),
+    ("story-loop", "next"),
+    ("ralph", "PROMPT.md"),
+)
+OPEN = "t was cut off in the middle of an item: 1.4.1. Write the answer"
+HINT = "hint: raymond task-loop resume goes on with it, raymond cancel t ends the loop"
+
+
+def cut_off(path: Path) -> Planned:
+    """A loop over tasks that was killed while its agent worked."""
+    night = Planned(path, f"touch $TEST_ROOM/../half\n{WAIT}{BOTH}")
+    night.write({"PROMPT.md": "Do it.\n"})
+    night.commit("prompt")
+    with night.room.start("task-loop", "start", "--id", "t", "--pause", "0s") as live:
+        until((path / "half").exists, "the agent works")
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+        night.room.clear()
+    night.agent(BOTH)
+    (path / "go").touch()
+    return night
+
+
+@pytest.mark.slow
+def test_no_loop_starts_while_another_has_an_open_item(tmp_path: Path) -> None:
+    night = cut_off(tmp_path)
+    before = night.subjects
+    for command in WAYS:
+        done = night.room.raymond(*command)
+        assert (done.returncode, OPEN in done.stderr, HINT in done.stderr) == (2, True, True), done.stderr
+    assert night.subjects == before
+    assert night.tasks(verb="resume").code == 0
+    assert night.stories("--id", "s").code == 0, "the item is not open any more"
+
+
+@pytest.mark.slow
+def test_a_loop_that_paused_waits_for_the_open_item_of_another(tmp_path: Path) -> None:
+    night = Planned(tmp_path, "echo try >> tries.txt; echo ITERATION_COMPLETE")
+    paused = night.stories("--id", "s", "--attempts", "1", "--on-fail", "pause")
+    assert paused.code == 3, "no item of it is open"
+    assert night.room.raymond("task-loop", "next", "--id", "t", "--on-dirty", "commit").returncode == 0
+    for command in (("story-loop", "resume"), ("resume", "s"), ("story-loop", "next")):
+        done = night.room.raymond(*command)
+        assert done.returncode == 2, done.stderr
+    done = night.room.raymond("resume", "s")
+    assert "an item of t is handed out to another program" in done.stderr
