@@ -1,4 +1,4 @@
-"""What a loop costs beside git and its checks: one iteration, and picking from a long queue or from many specs."""
+"""What a loop costs beside git and its checks: one iteration, and picking from long queues and plans."""
 
 import os
 import re
@@ -14,14 +14,16 @@ from pathlib import Path
 from report import Reading
 
 from raymond.loops.documents import Documents
-from raymond.loops.formats import queue, task_spec
+from raymond.loops.formats import prd, prd_status, queue, task_spec
 from raymond.loops.ledger import Ledger
 from raymond.loops.selection import select
-from raymond.loops.settings import TASKS, Settings
+from raymond.loops.settings import STORIES, TASKS, Settings
+from raymond.loops.story_source import StorySource
 from raymond.loops.task_source import TaskSource
 
 _ITEMS = 6
 _QUEUED = 10_000
+_STORIES = 2_000
 _LOG = "docs/session_logs/20260101_0900_session.md"
 _TASK = """### 1.{group}.{number}. Write file {number}
 
@@ -44,8 +46,8 @@ _NAME = re.compile(r"[\w.-]+")
 
 def loops(home: Path, rounds: int) -> dict[str, Reading]:
     """Our own CPU for one iteration over that of git and its check, and for picking an item."""
-    ours, gits, picks, walks, tasks = [], [], [], [], []
-    specs = _specs(home / "specs")
+    ours, gits, picks, walks, tasks, stories = [], [], [], [], [], []
+    specs, plan = _specs(home / "specs", _QUEUED), _plan(home / "plan")
     python = _installed(home / "installed")
     for number in range(rounds):
         few, many = (_run(home / f"{number}-{items}", items, python) for items in (1, _ITEMS))
@@ -56,6 +58,8 @@ def loops(home: Path, rounds: int) -> dict[str, Reading]:
         picks.append(_cpu(lambda text=text: select(queue.read(text).items, Ledger(), Settings())))
         task_spec.read.cache_clear()
         tasks.append(_cpu(lambda: TaskSource(specs, Settings(loop=TASKS)).look(Ledger())))
+        task_spec.read.cache_clear()
+        stories.append(_cpu(lambda: StorySource(plan, Settings(loop=STORIES)).look(Ledger())))
         told = f"git {gits[-1]:.2f} s, iteration {ours[-1]:.2f} s, picking {picks[-1]:.3f} s, a task {tasks[-1]:.2f} s"
         print(f"  {told}", file=sys.stderr)
     # Nothing makes a round cheaper than it is: the least of them has the least of what else the machine did.
@@ -64,16 +68,31 @@ def loops(home: Path, rounds: int) -> dict[str, Reading]:
         "iteration": Reading(f"{git:.2f} s (git)", f"{git + own:.2f} s", f"{own:.2f} s", own, {"gits": gits}),
         "picking": Reading(f"{walk:.3f} s (lines)", f"{pick:.3f} s", f"{pick:.3f} s", pick, {}),
         "tasks": Reading(f"{walk:.3f} s (lines)", f"{min(tasks):.2f} s", f"{min(tasks):.2f} s", min(tasks), {}),
+        "stories": Reading("-", f"{min(stories):.2f} s", f"{min(stories):.2f} s", min(stories), {}),
     }
 
 
-def _specs(folder: Path) -> Documents:
-    """As many tasks as the queue has items, a hundred in each spec."""
-    for group in range(_QUEUED // 100):
+def _specs(folder: Path, count: int) -> Documents:
+    """So many tasks, a hundred in each spec."""
+    for group in range(count // 100):
         path = folder / f"docs/implementation/1-bench/1.{group}-files.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(_TASK.format(group=group, number=one) for one in range(100)), "utf-8")
     return Documents(str(folder), "docs", str(folder), has_plans=True)
+
+
+def _plan(folder: Path) -> Documents:
+    """Stories with a task each."""
+    found = _specs(folder, _STORIES)
+    stories = [
+        f"### US-{one}: Story {one}\n\n**Verification:** tasks\n**Implemented by:** 1.{one // 100}.{one % 100}\n\n"
+        for one in range(_STORIES)
+    ]
+    text = "## User Stories\n\n" + "".join(stories)
+    (folder / "docs/prd.md").write_text(text, "utf-8")
+    status = prd_status.merged(prd_status.empty("docs/prd.md"), prd.read(text).stories)
+    (folder / "docs/prd-status.json").write_text(prd_status.write(status), "utf-8")
+    return found
 
 
 def _log(items: int) -> str:

@@ -1,5 +1,7 @@
 """The tasks of all implementation specs of a project, and the file that each is in."""
 
+from functools import cached_property
+
 from msgspec import Struct
 
 from raymond.loops import sight, spec_files
@@ -18,7 +20,7 @@ class Placed(Struct, frozen=True):
     place: str
 
 
-class Specs(Struct, frozen=True):
+class Specs(Struct, frozen=True, dict=True):
     """All of them."""
 
     tasks: dict[str, Placed]
@@ -29,7 +31,25 @@ class Specs(Struct, frozen=True):
 
     def in_group(self, name: str) -> list[Placed]:
         """The tasks that a name stands for: a task with its repairs, a group `1.4`, or an area `1`."""
-        return [one for id, one in self.tasks.items() if task_id.belongs(id, name)]
+        return self._groups.get(name, [])
+
+    @cached_property
+    def _groups(self) -> dict[str, list[Placed]]:
+        """The tasks by every name that stands for them."""
+        found: dict[str, list[Placed]] = {}
+        for id, placed in self.tasks.items():
+            for name in task_id.names(id):
+                found.setdefault(name, []).append(placed)
+        return found
+
+    @cached_property
+    def implementing(self) -> dict[str, list[str]]:
+        """The ids of the tasks that say themselves which stories they are part of, by story."""
+        found: dict[str, list[str]] = {}
+        for id, placed in self.tasks.items():
+            for story in placed.task.implements:
+                found.setdefault(story, []).append(id)
+        return found
 
 
 def read(found: Documents) -> Specs:

@@ -8,6 +8,13 @@ def base(id: str) -> str:
     return id.rstrip(_LETTERS)
 
 
+def names(id: str) -> list[str]:
+    """All names that stand for a task: those to which it belongs."""
+    parts = base(id).split(".")
+    groups = [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    return groups if id == groups[-1] else [*groups, id]
+
+
 def belongs(id: str, name: str) -> bool:
     """Whether a name stands for a task: its own, that of what it repairs, or that of its group or area."""
     return id == name or f"{base(id)}.".startswith(f"{name}.")
