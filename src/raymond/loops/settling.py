@@ -17,7 +17,9 @@ Read = Callable[[str], str]
 
 def settled(loop: LoopRun, entry: Entry, read: Read, now: int, again: str | None = None) -> dict[str, str]:
     """The documents that change, with their new texts: the item is done, or with a reason to be done `again`."""
-    texts = _of_queue(loop, entry, read, again) if loop.loop == SESSION else _of_plans(entry, read, now, again)
+    texts = _of_queue(loop, entry, read, again) if loop.loop == SESSION else {}
+    if loop.loop != SESSION or entry.tasks:
+        texts |= _of_plans(loop, entry, read, now, again)
     return {place: text for place, text in texts.items() if text != read(place)}
 
 
@@ -41,7 +43,8 @@ def _unblocked(raw: str, reason: str) -> str:
     return f"{block}{told}" if block.endswith("\n") else f"{block}\n{told}"
 
 
-def _of_plans(entry: Entry, read: Read, now: int, again: str | None) -> dict[str, str]:
-    from raymond.loops import plan_settling
+def _of_plans(loop: LoopRun, entry: Entry, read: Read, now: int, again: str | None) -> dict[str, str]:
+    from raymond.loops import plan_settling, spec_files
 
-    return plan_settling.settled(entry, read, again, datetime.fromtimestamp(now, UTC).astimezone())
+    specs = spec_files.paths(loop.documents)
+    return plan_settling.settled(entry, read, specs, again, datetime.fromtimestamp(now, UTC).astimezone())
