@@ -8,6 +8,11 @@ from planned import Planned
 
 FAILS = "echo try >> tries.txt; echo ITERATION_COMPLETE"
 FIX = ("--attempts", "1", "--on-fail", "create-fix-task", "--max-failures", "2")
+AGENT = """
+echo x >> tries.txt
+if grep -q '^# 1.4.1' "$PROMPT" && [ $(wc -l < tries.txt) -lt 2 ]; then :; else echo 42 > answer.txt; fi
+echo ITERATION_COMPLETE
+"""
 
 
 @pytest.mark.slow
@@ -38,3 +43,13 @@ def test_a_story_is_tried_again_where_a_task_would_be_repaired_by_another(tmp_pa
     told = night.text("docs/failures.md")
     assert "Put it at the end of the queue" in told
     assert "Created" not in told
+
+
+@pytest.mark.slow
+def test_an_item_that_is_tried_again_comes_before_the_end_at_a_limit(tmp_path: Path) -> None:
+    night = Planned(tmp_path, AGENT)
+    done = night.tasks("--attempts", "1", "--on-fail", "retry", "--max-iterations", "1")
+    assert done.code == 0, done.out
+    assert night.fields("1.4.1")["Verified"].startswith("true (")
+    assert "Verified" not in night.fields("1.4.2"), "the limit counts for what has not begun"
+    assert "- 1.4.2. Explain it" in done.out

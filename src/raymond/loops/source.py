@@ -22,6 +22,8 @@ class Looked(Struct, frozen=True):
     """What may not mean what its author thinks."""
     text: str = ""
     """The whole log, where the items come from it."""
+    trouble: str = ""
+    """What a person has to repair before anybody can say what there is to do."""
 
 
 class Source(Protocol):

@@ -43,7 +43,7 @@ def items_of(
     story = linked.story
     own = _item(story, linked.names, settings)
     found, missing = task_items.tasks_of(linked.names, known)
-    if why := _obstacle(story, linked, own, missing, found, settings):
+    if why := _obstacle(linked, own, missing, found, known, settings):
         return [], [Passed(own, why)]
     if not found:
         return [_planning(own, story)], []
@@ -70,14 +70,17 @@ def _judged(item: Item, linked: Linked, settings: Settings) -> tuple[list[Item],
 
 
 def _obstacle(
-    story: Story, linked: Linked, own: Item, missing: list[str], found: list[Placed], settings: Settings
+    linked: Linked, own: Item, missing: list[str], found: list[Placed], known: Specs, settings: Settings
 ) -> str:
+    story = linked.story
     if story.problem:
         return story.problem
     if linked.waits_for:
         return f"{', '.join(linked.waits_for)} {'has' if len(linked.waits_for) == 1 else 'have'} to pass first"
     if missing:
         return f"there is no task {', '.join(missing)}, which implements it"
+    if twice := task_items.twice_of(found, known):
+        return twice
     if not found and not settings.create_tasks:
         return NO_TASKS.format(id=story.id)
     left = [one for one in found if task_items.is_open(one.task)]
@@ -150,8 +153,6 @@ def _tasks(
     for placed in left:
         item = task_items.item_of(placed, settings, own.id)
         why = task_items.obstacle(item, placed.task, settings)
-        if placed.task.id in known.twice:
-            why = f"there are two tasks {placed.task.id}: {' and '.join(known.twice[placed.task.id])}"
         if why and item.verification.kind != "blocked":
             passed.append(Passed(item, why))
         else:

@@ -58,7 +58,7 @@ def _check_status(place: Place) -> None:
 def _check_tasks(place: Place, settings: Settings, known: Specs, stories: tuple[Story, ...]) -> None:
     """Refuse stories that the loop would come to and that nothing says how to implement."""
     source = StorySource(place.documents, settings)
-    for linked in source.failing(known, stories)[: settings.most or None]:
+    for linked in source.failing(known, stories, source.status())[: settings.most or None]:
         if not task_items.tasks_of(linked.names, known)[0] and not settings.create_tasks:
             where = f"{place.documents.shown(PRD)}:{linked.story.line}"
             what, _, hint = NO_TASKS.format(id=linked.story.id).partition(": ")

@@ -1,6 +1,7 @@
 """The stories of a PRD as the source of a loop."""
 
 from datetime import UTC, datetime
+from errno import EINVAL
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -26,6 +27,12 @@ _UNJUDGED = "a person has to judge it"
 """What the history says of a story that was worked on."""
 
 
+class Unreadable(OSError):
+    """A document cannot be read, so nothing is written over it: a person is asked to repair it."""
+
+    lasts = True
+
+
 class StorySource(Struct, frozen=True):
     """The stories that do not pass."""
 
@@ -35,10 +42,15 @@ class StorySource(Struct, frozen=True):
     def look(self, ledger: Ledger) -> Looked:
         """The stories that do not pass, with their tasks, and what of it can be worked on."""
         known, read = specs.read(self.documents), prd.read(documents.read(self.documents.path(PRD)))
+        try:
+            status = self._status()
+        except Broken as error:
+            why = f"repair {self.documents.shown(PRD_STATUS)}: {error}"
+            return Looked(self.documents.newest(), select((), ledger, self.settings), trouble=why)
         items: list[Item] = []
         passed: list[Passed] = []
         closed = ledger.closed()
-        for linked in self.failing(known, read.stories):
+        for linked in self.failing(known, read.stories, status):
             ready, others = story_items.items_of(linked, known, self.settings, closed)
             items += ready
             passed += others
@@ -50,20 +62,24 @@ class StorySource(Struct, frozen=True):
     def status(self) -> dict[str, Any]:
         """What docs/prd-status.json says; empty when it cannot be read."""
         try:
-            return prd_status.read(documents.read(self.documents.path(PRD_STATUS)) or "{}")
+            return self._status()
         except Broken:
             return prd_status.empty(self.documents.shown(PRD))
 
-    def failing(self, known: Specs, stories: tuple[Any, ...]) -> list[Linked]:
+    def _status(self) -> dict[str, Any]:
+        return prd_status.read(documents.read(self.documents.path(PRD_STATUS)) or "{}")
+
+    def failing(self, known: Specs, stories: tuple[Any, ...], status: dict[str, Any]) -> list[Linked]:
         """The stories within the scope that do not pass, in the order in which they are taken."""
-        status, ids = prd_status.merged(self.status(), stories), {one.id for one in stories}
+        entries = {one["id"]: one for one in prd_status.merged(status, stories)["stories"]}
+        ids, passing = {one.id for one in stories}, {id for id, one in entries.items() if one.get("passes") is True}
         found = []
         for story in sorted(stories, key=lambda one: one.priority):
-            entry = prd_status.story(status, story.id) or {}
-            if entry.get("passes") is True or self.settings.story not in ("", story.id):
+            if story.id in passing or self.settings.story not in ("", story.id):
                 continue
+            entry = entries.get(story.id, {})
             before = tuple(
-                id if id in ids else f"{id} (not in the PRD)" for id in story.depends_on if not _passes(status, id)
+                id if id in ids else f"{id} (not in the PRD)" for id in story.depends_on if id not in passing
             )
             last = (entry.get("history") or [{}])[-1]
             is_pending = (last.get("result"), last.get("notes")) == ("pending", _UNJUDGED)
@@ -72,8 +88,7 @@ class StorySource(Struct, frozen=True):
 
     def names(self, id: str, entry: dict[str, Any], known: Specs) -> tuple[str, ...]:
         """The tasks that a story takes: those of the status file, and those that say so themselves."""
-        own = [placed.task.id for placed in known.tasks.values() if id in placed.task.implements]
-        return tuple(dict.fromkeys([*(entry.get("implementedBy") or ()), *own]))
+        return tuple(dict.fromkeys([*(entry.get("implementedBy") or ()), *known.implementing.get(id, ())]))
 
     def place(self, looked: Looked, item: Item) -> str:
         """The spec of a task, or the PRD."""
@@ -107,11 +122,10 @@ class StorySource(Struct, frozen=True):
     def _record(self, work: "Work", result: Result, notes: str) -> None:
         stories = prd.read(documents.read(self.documents.path(PRD))).stories
         date = f"{datetime.fromtimestamp(work.began, UTC):%Y-%m-%dT%H:%M:%SZ}"  # the same when it is repeated
-        status = prd_status.merged(self.status(), stories, date=date)
+        try:
+            status = prd_status.merged(self._status(), stories, date=date)
+        except Broken as error:
+            raise Unreadable(EINVAL, str(error), self.documents.shown(PRD_STATUS)) from None
         if prd_status.story(status, work.key) is not None:
             status = prd_status.recorded(status, work.key, result, date, foreign_text.cut(notes, 200))
         work.write_document(prd_status.write(status), PRD_STATUS)
-
-
-def _passes(status: dict[str, Any], id: str) -> bool:
-    return (prd_status.story(status, id) or {}).get("passes") is True

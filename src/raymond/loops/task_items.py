@@ -94,8 +94,8 @@ def linked(item: Item, names: Iterable[str], known: Specs, settings: Settings) -
         return f"there is no task {', '.join(missing)}"
     if not found:
         return "it names no tasks"
-    if twice := [one.task.id for one in found if one.task.id in known.twice]:
-        return f"there are two tasks {twice[0]}: {' and '.join(known.twice[twice[0]])}"
+    if twice := twice_of(found, known):
+        return twice
     left = [one for one in found if is_open(one.task)]
     for one in left:
         if one.task.problem:
@@ -118,6 +118,12 @@ def linked(item: Item, names: Iterable[str], known: Specs, settings: Settings) -
         proposed=item.proposed or any(one.task.proposed for one in left),
         is_claimed=not left,
     )
+
+
+def twice_of(found: Iterable[Placed], known: Specs) -> str:
+    """Which of these tasks another one has the id of, and where both are; empty when there is none."""
+    twice = next((one.task.id for one in found if one.task.id in known.twice), "")
+    return f"there are two tasks {twice}: {' and '.join(known.twice[twice])}" if twice else ""
 
 
 def section(placed: Placed, settings: Settings) -> str:
@@ -211,9 +217,11 @@ def write_failed(work: "Work", id: str, *, verdict: str, action: str, error: str
 
 
 def _specs(work: "Work") -> Specs:
+    """The specs without tasks whose id another one has: nobody can say which of them is meant."""
     from raymond.loops import specs
 
-    return specs.read(work.step.documents)
+    found = specs.read(work.step.documents)
+    return replace(found, tasks={id: one for id, one in found.tasks.items() if id not in found.twice})
 
 
 def _edit(work: "Work", place: str, edit: Callable[..., str], *args: str) -> None:

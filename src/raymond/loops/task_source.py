@@ -50,9 +50,7 @@ class TaskSource(Struct, frozen=True):
         return not scope or task_id.belongs(id, scope)
 
     def _obstacle(self, item: Item, placed: Placed, known: Specs) -> str:
-        if placed.task.id in known.twice:
-            return f"there are two tasks {placed.task.id}: {' and '.join(known.twice[placed.task.id])}"
-        return task_items.obstacle(item, placed.task, self.settings)
+        return task_items.twice_of([placed], known) or task_items.obstacle(item, placed.task, self.settings)
 
     def place(self, looked: Looked, item: Item) -> str:
         """The spec of the task."""

@@ -140,7 +140,12 @@ def elsewhere(step: Step, ledger: Ledger) -> list[str]:
     if here == wanted:
         return []
     about = f"The loop works on {wanted}, and {here or 'no branch'} is checked out: git switch {wanted} first."
-    return [tag("fork", "PAUSE.py", {"question": f"{about}\n{CONTINUE}"}), wait(ledger)]
+    return _asked(ledger, about)
+
+
+def _asked(ledger: Ledger, about: str) -> list[str]:
+    """The tags that let a person repair something before the loop goes on."""
+    return [tag("fork", PAUSE, {"question": f"{about}\n{CONTINUE}".replace("</", "< /")}), wait(ledger)]
 
 
 def look(step: Step, ledger: Ledger) -> Looked:
@@ -151,10 +156,11 @@ def look(step: Step, ledger: Ledger) -> Looked:
 def ended(step: Step, ledger: Ledger, looked: Looked) -> bool:
     """Whether nothing is left to do, or no more may be done; the ledger says then what remains."""
     ready = looked.selection.ready
-    most = step.settings.most
+    if looked.trouble and not ledger.ended:
+        return False  # nobody knows what is left
     if not ledger.ended and not ready:
         ledger.ended = "complete"
-    elif not ledger.ended and most and ledger.sessions >= most and not _is_again(ledger, ready[0]):
+    elif not ledger.ended and _next(step, ledger, looked) is None:
         ledger.ended = "limit"
     if ledger.ended:
         ledger.left = [one.title for one in ready]
@@ -162,6 +168,16 @@ def ended(step: Step, ledger: Ledger, looked: Looked) -> bool:
         ledger.passed = [(one.item.title, one.reason) for one in passed]
         ledger.passed += [(one.title, PROPOSED) for one in looked.selection.proposed]
     return bool(ledger.ended)
+
+
+def _next(step: Step, ledger: Ledger, looked: Looked) -> Item | None:
+    """The item that is next: when no more may begin, one that has."""
+    ready, most = looked.selection.ready, step.settings.most
+    if not most or ledger.sessions < most:
+        return ready[0]
+    keys, groups = {one.key for one in ledger.entries}, ledger.groups()
+    begun = (one for one in ready if queue.key(one) in keys or one.group in groups)
+    return next((one for one in begun if _is_again(ledger, one)), None)
 
 
 def _is_again(ledger: Ledger, item: Item) -> bool:
@@ -179,7 +195,11 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     if away := elsewhere(step, ledger):
         write_state(step, ledger, "paused", looked)
         return away
-    item, source = looked.selection.ready[0], source_of(step.documents, step.settings)
+    if looked.trouble:
+        write_state(step, ledger, "paused", looked)
+        return _asked(ledger, looked.trouble)
+    item, source = _next(step, ledger, looked), source_of(step.documents, step.settings)
+    assert item is not None, "the loop has ended otherwise"
     for doubt in source.doubts_of(looked, item):
         where = step.documents.shown(doubt.place) if doubt.place else _shown(step, looked)
         told = f'"{item.title}" in {where}: {doubt.message}'

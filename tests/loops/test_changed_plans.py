@@ -1,0 +1,58 @@
+"""Plans that a person changes, or breaks, between two items of a loop."""
+
+from pathlib import Path
+
+import pytest
+
+from planned import BOTH, PRD, SPEC, STATUS, TASKS, Planned
+from raymond.loops.documents import Documents
+from raymond.loops.formats import task_id
+from raymond.loops.ledger import Ledger
+from raymond.loops.settings import STORIES, Settings
+from raymond.loops.specs import read
+from raymond.loops.story_source import StorySource
+
+HOOK = """#!/bin/sh
+if [ ! -e {mark} ]; then touch {mark}; echo '{{' > docs/prd-status.json; fi
+"""
+TWICE = "\n### 1.4.1. Also this\n\n**Verification:** `true`\n"
+
+
+def plan(path: Path, spec: str, prd: str) -> Documents:
+    for name, text in {SPEC: spec, "docs/prd.md": prd, STATUS: '{"stories": []}'}.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text, "utf-8")
+    return Documents(str(path), "docs", str(path), has_plans=True)
+
+
+@pytest.mark.slow
+def test_a_broken_status_file_pauses_the_loop_and_is_never_overwritten(tmp_path: Path) -> None:
+    night = Planned(tmp_path, BOTH)
+    hook = night.path / ".git/hooks/post-commit"
+    hook.write_text(HOOK.format(mark=tmp_path / "broken"), "utf-8")
+    hook.chmod(0o755)
+    done = night.stories()
+    assert done.code == 3, done.err
+    assert night.text(STATUS) == "{\n"
+    assert "repair docs/prd-status.json: " in night.room.raymond("inbox").stdout
+    assert night.stories(verb="resume").code == 3, "it is still broken"
+    assert night.text(STATUS) == "{\n"
+    night.git("checkout", "-q", "HEAD~1", "--", STATUS)
+    done = night.stories(verb="resume")
+    assert done.code == 0, done.err
+    assert {id: one["passes"] for id, one in night.status.items()} == {"US-1": True, "US-2": True}
+
+
+def test_a_second_task_with_the_same_id_lets_its_story_be_passed_over(tmp_path: Path) -> None:
+    found = plan(tmp_path, TASKS + TWICE, PRD)
+    chosen = StorySource(found, Settings(loop=STORIES)).look(Ledger()).selection
+    assert [one.id for one in chosen.ready] == ["US-2"]
+    [(id, why)] = [(one.item.id, one.reason) for one in chosen.passed]
+    assert (id, why) == ("US-1", f"there are two tasks 1.4.1: {SPEC}:1 and {SPEC}:11")
+
+
+def test_every_name_that_stands_for_a_task_finds_it(tmp_path: Path) -> None:
+    known = read(plan(tmp_path, TASKS.replace("1.4.2", "1.4.1a") + "\n### 1.40.1. Other\n", PRD))
+    for name in ("1", "1.4", "1.4.1", "1.4.1a", "1.40", "1.40.1", "1.", "", "4", "2"):
+        assert [one.task.id for one in known.in_group(name)] == [id for id in known.tasks if task_id.belongs(id, name)]
+    assert [one.task.id for one in known.in_group("1.4.1")] == ["1.4.1", "1.4.1a"]
