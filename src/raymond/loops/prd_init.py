@@ -22,6 +22,8 @@ from raymond.loops.formats.state_file import Broken
 from raymond.store import project as projects
 from raymond.system.files import make_private, private
 
+NO_PRD = "write your stories there, or: raymond prd import FILE"
+"""The way out where there is no PRD."""
 _SHOWN = 5
 """Names in a list that are told."""
 _COLUMNS = (
@@ -71,7 +73,7 @@ def look(found: Documents) -> Survey:
     path = found.path(PRD)
     if not os.path.isfile(path) or os.path.islink(path):
         what = "is not a file" if os.path.lexists(path) else "does not exist"
-        raise UsageError(f"{found.shown(PRD)} {what}", hint="write your stories there, or: raymond prd import FILE")
+        raise UsageError(f"{found.shown(PRD)} {what}", hint=NO_PRD)
     read = prd.read(documents.read(path))
     if not read.stories:
         hint = "a story begins with a heading such as `### US-1: Log in` under `## User Stories`"

@@ -1,18 +1,19 @@
 """How far the stories of a project are, what they took, and how fast they pass."""
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from raymond.loops import documents, metrics, specs, starting
-from raymond.loops.documents import PRD
+from raymond.errors import UsageError
+from raymond.loops import documents, metrics, prd_init, specs, starting
+from raymond.loops.documents import PRD, PRD_STATUS
 from raymond.loops.formats import prd, prd_status
 from raymond.loops.ledger import NO_CHANGE, PASSED
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.metrics import Effort, Metrics
 from raymond.loops.opening import Place
-from raymond.loops.settings import STORIES, TASKS, Settings
-from raymond.loops.story_source import StorySource
+from raymond.loops.settings import STORIES, TASKS
 from raymond.store import project as projects
 
 _RUNS = 200
@@ -31,8 +32,14 @@ def text(place: Place) -> str:
 
 def _measured(place: Place) -> Metrics:
     found = place.documents
+    if not os.path.isfile(found.path(PRD)):
+        raise UsageError(f"{found.shown(PRD)} does not exist", hint=prd_init.NO_PRD)
+    before, broken = prd_init.before(found)
+    if broken:
+        hint = "raymond prd status-init builds it again, and keeps this one aside"
+        raise UsageError(f"{found.shown(PRD_STATUS)} cannot be read: {broken}", hint=hint)
     stories = prd.read(documents.read(found.path(PRD))).stories
-    status = prd_status.merged(StorySource(found, Settings(loop=STORIES, docs=found.docs)).status(), stories)
+    status = prd_status.merged(before or prd_status.empty(found.shown(PRD)), stories)
     counted = metrics.tasks(one.task for one in specs.read(found).tasks.values())
     return metrics.measure(status, counted, _effort(place), datetime.now(UTC))
 
