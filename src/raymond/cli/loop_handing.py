@@ -52,7 +52,7 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Settle
         return loop_start.hand(loop, place, given, {**settings(given), "deadline": deadline(given["max_time"])})
 
     def next_(docs: str, as_json: bool, resumes: bool, **given: Any) -> int:
-        """Hand out the next item, for whoever runs this to have it done; starts the loop if there is none."""
+        """Hand out the next item to another program; starts the loop if there is none."""
         return _next(loop, docs, start, {"docs": docs, **given}, as_json=as_json, resumes=resumes)
 
     for decorate in reversed(options):
@@ -67,7 +67,7 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Settle
         "--wait", type=Duration(), default=_WAIT, metavar="TIME", help="How long to wait for the check (60s)."
     )
     def record(docs: str, as_json: bool, failed: str | None, wait: float) -> int:
-        """Take what was said about the item, on standard input: Raymond checks it, commits it and decides."""
+        """Check and record what became of the item; what was said about it comes on standard input."""
         return _record(loop, docs, failed, wait, as_json=as_json)
 
 

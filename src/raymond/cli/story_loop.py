@@ -14,7 +14,9 @@ from raymond.loops import starting
 from raymond.loops.settings import STORIES
 
 _OWN = (
-    click.option("--max-stories", "most", type=Count(0), default=3, metavar="N", help="At most (3; 0 for no limit)."),
+    click.option(
+        "--max-stories", "most", type=Count(0), default=3, metavar="N", help="Stories at most (3; 0 for no limit)."
+    ),
     click.option("--story", default="", metavar="ID", help="Only this story, e.g. US-1."),
     click.option("--skip-manual", is_flag=True, help="Pass over stories that a person has to judge."),
     click.option("--create-tasks", is_flag=True, help="Let an agent propose tasks for a story that has none."),
