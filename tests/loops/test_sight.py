@@ -74,5 +74,5 @@ def test_a_person_is_told_which_spec_does_not_count(tmp_path: Path) -> None:
     night = Night(tmp_path, **{SPEC.replace("/", "__"): TEXT, ".gitignore": "*.log\n"})
     night.write({"docs/implementation/9-x.log/9.1-o.md": OTHER})
     shown = night.loop("--dry-run", loop="task-loop")
-    assert f"warning: 9.1-o.md:1: {TOLD}" in shown.err
+    assert f"warning: docs/implementation/9-x.log/9.1-o.md:1: {TOLD}" in shown.err
     assert "9.1.1" not in shown.out
