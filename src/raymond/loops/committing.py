@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from raymond.loops import hooks
 from raymond.loops.genuine import Forged
 from raymond.loops.git_calls import GitError
-from raymond.loops.hooks import hooks_in
 from raymond.loops.ledger import Entry, entry_of
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step, told
@@ -41,9 +41,20 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
             entry = replace(entry, notes=(*entry.notes, BEHIND))
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
             folder = given.get("hooks_folder", "")
-            if folder and hooks_in(folder) == given["hooks"]:
+            if folder and hooks.hooks_in(folder) == given["hooks"]:
                 repository.hook(folder, "post-commit")
+        entry = replace(entry, notes=(*entry.notes, *_put_back(step, given, made)))
     return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
+
+
+def _put_back(step: Step, given: dict[str, Any], made: str) -> list[str]:
+    """Give the documents what was committed, if a hook has changed them since; what to tell."""
+    if not hooks.is_there(given.get("hooks_folder", ""), "post-commit"):
+        return []
+    from raymond.loops import hooked
+    from raymond.loops.work import Work
+
+    return hooked.put_back(Work(step), "post-commit", given["tree"], made)
 
 
 def _there(step: Step, given: dict[str, Any]) -> str:

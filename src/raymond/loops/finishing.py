@@ -4,13 +4,13 @@ from time import time
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from raymond.loops import commit_message, documents, inspection, markers
+from raymond.loops import commit_message, documents, hooked, inspection, markers
 from raymond.loops.formats import queue, session_log
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
-from raymond.loops.hooks import hooks_in
+from raymond.loops.hooks import hooks_in, is_there
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import NO_CHANGE, OWN_CHECK, PASSED, PENDING, UNCHECKED, Entry
 from raymond.loops.sources import source_of
@@ -97,10 +97,13 @@ def committed(
     repository = work.step.repository
     path = work.step.file("COMMIT_EDITMSG")
     documents.write(path, _message(work, entry, gate, title, said))
-    if _are_the_same(work, found):
+    if _are_the_same(work, found) and is_there(work.first.hooks_folder, "commit-msg"):
+        written = repository.tree()
         code, printed = repository.hook(work.first.hooks_folder, "commit-msg", path)
         if code:
             return Hooks(rejection=_kept(work, printed))
+        noticed = hooked.put_back(work, "commit-msg", written, found.head)
+        entry = replace(entry, notes=(*entry.notes, *noticed))
     whole = repository.tree()
     others = [one.path for one in repository.changes(found.tree, whole) if not work.step.documents.owns(one.path)]
     if others:  # a hook, or something that was left running

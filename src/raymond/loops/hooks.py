@@ -23,6 +23,11 @@ def hooks_in(folder: str) -> str:
     return found.hexdigest()
 
 
+def is_there(folder: str, name: str) -> bool:
+    """Whether there is such a hook."""
+    return bool(folder) and os.path.lexists(os.path.join(folder, name))
+
+
 def listed(folder: str) -> list[str]:
     """The names in a folder; none when it cannot be read."""
     try:

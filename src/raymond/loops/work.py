@@ -107,9 +107,9 @@ class Work:
         path = self.step.file(f"found-{self.slot}")
         aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
         inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.first, self.saved, aside)
-        return inspector.look(self.baseline, self.key, is_checked, self._keep_documents)
+        return inspector.look(self.baseline, self.key, is_checked, self.keep_documents)
 
-    def _keep_documents(self, found: Inspection) -> None:
+    def keep_documents(self, found: Inspection) -> None:
         """Keep the documents of the loop as the agent left them, each version once: they are put back."""
         base, number = f"refs/raymond/{self.step.id}/{self.slot}.documents", 1
         name, noted = base, self.saved.noted()
