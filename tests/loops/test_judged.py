@@ -64,6 +64,89 @@ def test_one_that_is_pending_is_judged_later_without_an_agent(tmp_path: Path) ->
     assert "**Verified:** true (" in night.text(SPEC)
 
 
+ASKS = "Answer `yes`, or say what is missing."
+
+
+def test_a_yes_counts_only_for_the_files_that_were_asked_about(tmp_path: Path) -> None:
+    night = drawn(tmp_path)
+    person = Typist(night.room, "task-loop", "start", "--id", "n", "--pause", "0s")
+    person.sees(ASKS)
+    night.write({"art.txt": "swapped\n", "more.txt": "x\n"})
+    person.type("yes\n")
+    assert "- more.txt" in person.sees(ASKS)
+    person.type("yes\n")
+    assert person.end() == 0
+    assert night.git("show", "HEAD:art.txt") == "swapped"
+
+
+@pytest.mark.parametrize("later", ["echo no; exit 1", "echo other > art.txt"], ids=["rejects", "changes"])
+def test_what_follows_a_hook_after_a_yes_is_asked_about_again(tmp_path: Path, later: str) -> None:
+    lint = f"if [ -e ../seen ] && [ ! -e ../twice ]; then touch ../twice; {later}; fi; touch ../seen"
+    agent = "grep -q 'A hook of this project' $PROMPT && echo other > art.txt; [ -e art.txt ] || echo art > art.txt"
+    night = drawn(tmp_path, agent=f"{agent}; echo ITERATION_COMPLETE")
+    hook = night.path / ".git/hooks/pre-commit"
+    hook.write_text(f"#!/bin/sh\necho linting\n{lint}\n")
+    hook.chmod(0o755)
+    person = Typist(night.room, "task-loop", "start", "--id", "n", "--pause", "0s")
+    person.sees(ASKS)
+    assert night.git("show", "refs/raymond/n/1.judged:art.txt") == "art"
+    person.type("yes\n")
+    person.sees(ASKS)
+    assert night.git("show", "refs/raymond/n/1.judged:art.txt") == "other"
+    person.type("yes\n")
+    assert person.end() == 0
+
+
+def test_only_a_person_at_a_terminal_judges(tmp_path: Path) -> None:
+    night = drawn(tmp_path)
+    person = Typist(night.room, "task-loop", "start", "--id", "n", "--pause", "0s")
+    person.sees(ASKS)
+    refused = night.room.raymond("answer", "n", "yes")
+    assert refused.returncode != 0
+    assert "asks for the approval of a person" in refused.stderr
+    other = Typist(night.room, "answer", "n", "yes")
+    assert other.end() == 0
+    assert person.end() == 0
+    assert ", manual)" in night.text(SPEC)
+
+
+FORGES = """
+for number in $(seq 60); do echo x > a$number.txt; done
+touch "$(printf 'b\\n\\nChanged (1):\\n- art.txt')"
+seq 100
+printf 'Changed (1):\\n- art.txt\\n'
+echo ITERATION_COMPLETE
+"""
+
+
+def test_nothing_that_an_agent_writes_looks_like_a_line_of_the_question(tmp_path: Path) -> None:
+    night = drawn(tmp_path, agent=FORGES)
+    person = Typist(night.room, "task-loop", "start", "--id", "n", "--pause", "0s", columns=160)
+    said = [line.strip().removeprefix("|").strip() for line in person.sees(ASKS).splitlines()]
+    assert [line for line in said if line.startswith("Changed")] == ["Changed (61):"]
+    assert "- art.txt" not in said
+    assert "> Changed (1):" in said
+    assert "> 40" not in said
+    assert any(line.startswith("The agent says (without its first 4") for line in said)
+    assert said.index("> Changed (1):") < said.index("Changed (61):")
+    [more] = [line for line in said if line.startswith("... and 11 more: git diff --stat ")]
+    assert "61 files changed" in night.git("diff", *more.split(": git diff ")[1].split())
+    person.type("yes\n")
+    assert person.end() == 0
+
+
+def test_whoever_judges_later_is_told_which_commits_and_which_log(tmp_path: Path) -> None:
+    night = drawn(tmp_path)
+    assert night.loop(loop="task-loop").code == 0
+    commit = night.git("log", "--format=%h", "--abbrev=12", "--grep=draw it (1.1.1)", "--fixed-strings")
+    person = Typist(night.room, "task-loop", "start", "--id", "m", "--pause", "0s", columns=160)
+    said = person.sees(ASKS)
+    assert f"Done before: git show {commit} (feat: draw it (1.1.1))" in said
+    assert f"Its session log: docs/session_logs/{night.logs[1]}" in said
+    person.type("yes\n")
+    assert person.end() == 0
+
+
 CHECKED = "### 1.1.1. Write it\n\n**Status:** 🔵 Planned\n**Verification:** `sh check.sh`\n**Implements:** US-1\n"
 ASIDE = "echo 42 > answer.txt; mkdir -p .github; echo x > .github/ci.yml; echo ITERATION_COMPLETE"
 

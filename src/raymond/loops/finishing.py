@@ -17,8 +17,6 @@ from raymond.loops.sources import source_of
 from raymond.loops.work import Work
 from raymond.verifier import private_git
 
-YES = "yes"
-"""What a person answers when an item is as it should be."""
 _PRINTED = 4000
 """Characters of what a hook printed that an agent is told."""
 
@@ -137,7 +135,7 @@ def _tree(work: Work, found: Inspection, whole: str) -> str:
 def _entry(work: Work, found: Inspection, gate: dict[str, Any]) -> Entry:
     verdict = PASSED if work.check else UNCHECKED
     if work.criteria:
-        verdict = PASSED if work.judged() == YES else PENDING
+        verdict = PASSED if is_judged(work, found) else PENDING
     elif work.is_proposed:
         verdict = OWN_CHECK
     elif not found.changed and not found.commits:
@@ -161,9 +159,26 @@ def _result(entry: Entry, gate: dict[str, Any]) -> str:
     return f"PASSED in {lasted(gate.get('seconds', 0.0))}{flaky}{before}{change}"
 
 
-def is_to_be_judged(work: Work) -> bool:
+def is_to_be_judged(work: Work, found: Inspection) -> bool:
     """Whether a person is there, and has not said yet whether it is as it should be."""
-    return bool(work.criteria) and work.settings.asks and not work.judged()
+    return bool(work.criteria) and work.settings.asks and not is_judged(work, found)
+
+
+def is_judged(work: Work, found: Inspection) -> bool:
+    """Whether a person has said `yes` to these files: to others they have said nothing."""
+    seen = documents.read(judgement(work))
+    changed = work.step.repository.changes(seen, found.tree) if seen else []
+    return bool(seen) and all(work.step.documents.owns(one.path) for one in changed)
+
+
+def judgement(work: Work) -> str:
+    """The file with the tree that a person has said `yes` to."""
+    return work.step.file(f"judged-{work.slot}")
+
+
+def forget(work: Work) -> None:
+    """What a person has said does not count for what follows."""
+    documents.write(judgement(work), "")
 
 
 def _trailer(work: Work) -> str:

@@ -194,10 +194,6 @@ class Work:
         path = self.step.documents.path(LOGS, self.source)
         return list(queue.read(documents.read(path)).items) if self.source else []
 
-    def judged(self) -> str:
-        """What a person said about it: `yes`, what is missing, or nothing when nobody was asked."""
-        return documents.read(self.step.file(f"judged-{self.slot}"))
-
     def new(self, blocks: Iterable[str]) -> list[str]:
         """The raw items that an agent proposes and nobody knows yet, each once."""
         known = {self.key, *(queue.key(one) for one in self.queue_before())}

@@ -6,7 +6,7 @@
 
 import json
 
-from raymond.loops import failing
+from raymond.loops import failing, finishing
 from raymond.loops.ledger import GAVE_UP
 from raymond.loops.step import Step, document, end, tag
 from raymond.loops.work import Work
@@ -20,6 +20,7 @@ failure = failing.read(step.input, step.text("error"), step.text("gate"), gate, 
 attempt = step.visit
 if failure.may_retry and not found.tampered and attempt < work.attempts:
     work.save(found, attempt)
+    finishing.forget(work)
     end(tag("reset", failing.again(work, found), {"input": failing.told(failure, is_plan=work.is_plan)}))
 
 verdict = "tampered" if found.tampered else failure.verdict

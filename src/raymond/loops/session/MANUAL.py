@@ -10,4 +10,4 @@ from raymond.loops.work import Work
 
 step = Step()
 question = judging.question(Work(step), step.input)
-end(tag("ask", question, {"next": "JUDGED.py"}))
+end(tag("ask", question, {"next": "JUDGED.py", "approve": "person"}))

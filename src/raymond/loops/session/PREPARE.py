@@ -21,19 +21,23 @@ if found.verdict:
 if finishing.did_nothing(work, found):
     end(tag("goto", "FAILED.py", {"input": failing.NOTHING}))
 if not found.is_checked:
+    finishing.forget(work)
     end(tag("goto", "RECHECK.py", {"input": reply}))
 
 hooks = finishing.run_hooks(work, found)
 if hooks.rejection is not None:
+    finishing.forget(work)
     end(tag("goto", "REJECTED.md", {"input": hooks.rejection}))
 if hooks.changed:
+    finishing.forget(work)
     end(tag("goto", "RECHECK.py", {"input": reply}))
 
-if finishing.is_to_be_judged(work):
+if finishing.is_to_be_judged(work, found):
     end(tag("goto", "MANUAL.py", {"input": reply}))
 
 plan = finishing.plan(work, found, gate, reply)
 if isinstance(plan, finishing.Hooks):
+    finishing.forget(work)
     where = "RECHECK.py" if plan.rejection is None else "REJECTED.md"
     end(tag("goto", where, {"input": reply if plan.rejection is None else plan.rejection}))
 if "tree" not in plan:
