@@ -24,6 +24,8 @@ class NotStarted(Struct, frozen=True):
     """The error, as it is shown."""
     is_driven: bool = False
     """Another process drives it."""
+    is_briefly_held: bool = False
+    """A process that has not said who it is holds the lock: it may be about to drive it, or only look at it."""
     is_left: bool = False
     """It was left to its owner."""
     is_told: bool = False
@@ -118,7 +120,8 @@ def _failed(error: Error | OSError, id: str) -> NotStarted:
     known = error if isinstance(error, Error) else _refused(error, id)
     is_driven, is_left = isinstance(known, RunBusy) and known.drives, isinstance(known, NotContinued)
     told = str(known) if is_left else errors.error(known)
-    return NotStarted(known.exit_code, told, is_driven, is_left, bool(known.again))
+    is_brief = isinstance(known, RunBusy) and not known.pid
+    return NotStarted(known.exit_code, told, is_driven, is_brief, is_left, bool(known.again))
 
 
 def _refused(error: OSError, id: str) -> Error:

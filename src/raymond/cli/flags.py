@@ -166,7 +166,18 @@ _SHOWING = (
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout at the end."),
     _DETACH,
 )
-_ID = click.option("--id", "id_", default="", metavar="ID", help="Name the run; the id must be new.")
+
+
+def _named(_: click.Context, __: click.Parameter, value: str | None) -> str:
+    """An id that was given; an empty one is that of a variable that nobody has set, and would start a run each time."""
+    if value is not None and not value.strip():
+        raise UsageError(
+            "--id is empty", hint="is the variable set that it comes from? without --id, a name is made up"
+        )
+    return value or ""
+
+
+_ID = click.option("--id", "id_", callback=_named, metavar="ID", help="Name the run; the id must be new.")
 _STARTING = (
     click.argument("path", type=click.Path(readable=False), shell_complete=names.workflow),  # the loader says it better
     click.option("--input", "input_", metavar="TEXT|@FILE|-", help="What the first state gets as {{input}}."),
@@ -205,7 +216,7 @@ _STARTING = (
 )
 _ONCE = {
     _ID: click.option(
-        "--id", "id_", default="", metavar="KEY", help="Start once per KEY: starting it again does nothing."
+        "--id", "id_", callback=_named, metavar="KEY", help="Start once per KEY: starting it again does nothing."
     ),
     _DETACH: click.option("-d", "--detach", "detach", is_flag=True, help="Accepted as for run: it is always so."),
 }

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import click
 import msgspec
@@ -18,6 +19,9 @@ from raymond.text import visible
 
 _HOW = Resumption(retries=False, by_itself=True)
 """Nobody asked for a resume: what failed, and what a person or a limit stopped, stays as it is."""
+_PATIENCE = 5.0
+"""Seconds to wait for a process that holds the lock and has not said who it is."""
+_PAUSE = 0.05
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +76,7 @@ def _begin(begun: RunHandle, show: ShowFlags) -> int:
     """Drive the run that this process has begun, unless a repetition was faster: then that one drives it."""
     if not show.quiet:
         background.introduce(begun)
-    failed = background.launch(begun, show, _HOW)
+    failed = _launch(begun, show)
     if failed and not _is_cared_for(begun, failed):
         print(failed.trouble, file=sys.stderr)
         return failed.code
@@ -90,7 +94,7 @@ def _repeat(before: Repetition, show: ShowFlags) -> int:
         if before.same_input and not show.quiet:
             print(_known(id), file=sys.stderr)
         return _print(again, show)
-    failed = background.launch(before.handle, foreground.as_before(before.handle, show), _HOW)
+    failed = _launch(before.handle, foreground.as_before(before.handle, show))
     if failed and not _is_cared_for(before.handle, failed):
         print(f"{id} was started before, no process runs it, and it was not continued", file=sys.stderr)
         print(failed.trouble, file=sys.stderr)
@@ -102,6 +106,16 @@ def _repeat(before: Repetition, show: ShowFlags) -> int:
     print(f"{id} was started before, and no process was running it: it continues", file=sys.stderr)
     background.tell_log(before.handle, show)
     return _print(msgspec.structs.replace(again, continued=True, status="running"), show)
+
+
+def _launch(handle: RunHandle, show: ShowFlags) -> NotStarted | None:
+    """Drive the run, also if another start holds its lock for a moment without driving it yet."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        failed = background.launch(handle, show, _HOW)
+        if not failed or not failed.is_briefly_held or time.monotonic() > until:
+            return failed
+        time.sleep(_PAUSE)
 
 
 def _is_cared_for(handle: RunHandle, failed: NotStarted) -> bool:

@@ -39,10 +39,14 @@ def file(path: str, what: str, most: int = MOST) -> str:
 
 
 def read(path: str, most: int = MOST, *, pipes: bool = True) -> str:
-    """The text in a file that a flag names; a device is refused, which may have no end."""
+    """The text in a file that a flag names.
+
+    A device is refused, which may have no end, and so is a named pipe: whoever opens one waits for somebody to write.
+    """
     try:
         kind = os.stat(path).st_mode
-        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind) and not (pipes and stat.S_ISFIFO(kind)):
+        is_open = pipes and stat.S_ISFIFO(kind) and _is_open(path)
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind) and not is_open:
             raise UsageError(f"`{path}` is not a regular file", hint="name a file with a text in it")
         with open(path, "rb") as opened:
             return _decoded(opened.read(most + 1), f"`{path}`", most).replace("\r\n", "\n").replace("\r", "\n")
@@ -51,6 +55,11 @@ def read(path: str, most: int = MOST, *, pipes: bool = True) -> str:
         raise UsageError(f"`{path}` cannot be read: {why}", hint="paths are relative to this directory") from None
     except ValueError:
         raise UsageError(f"`{visible(path)}` is not a path: it contains a NUL") from None
+
+
+def _is_open(path: str) -> bool:
+    """Whether a pipe is one that this process was started with, as `@<(command)` in a shell."""
+    return os.path.dirname(os.path.abspath(path)) in ("/dev/fd", "/proc/self/fd")
 
 
 def _decoded(data: bytes, what: str, most: int) -> str:
