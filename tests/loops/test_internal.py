@@ -14,6 +14,7 @@ from looping import LOG, Night
 from raymond.control import runs
 from raymond.store import journal, lock
 from running import until
+from typist import Typist
 
 QUEUE = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh two.sh] Write the other\n"
 DONE = "## Summary\nI did it.\n\nITERATION_COMPLETE\n"
@@ -418,7 +419,9 @@ def test_a_person_is_asked_where_the_loop_was_told_to(inside: Inside) -> None:
     assert (waits["status"], waits["command"]) == ("waiting", "raymond answer n continue")
     assert "Write the answer" in waits["question"]
     assert inside.call("next", "--json").returncode == 3
-    assert inside.room.raymond("answer", "n", "continue", "--no-resume").returncode == 0
+    refused = inside.room.raymond("answer", "n", "continue", "--no-resume")
+    assert (refused.returncode, "asks for the approval of a person" in refused.stderr) == (2, True)
+    assert Typist(inside.room, "answer", "n", "continue", "--no-resume").end() == 0
     assert inside.next()["item"]["title"] == "Write the answer"
 
 
@@ -463,7 +466,7 @@ def test_a_branch_that_a_person_has_switched_to_is_not_worked_on(inside: Inside)
     assert waits.returncode == 3
     assert "The loop works on raymond/n, and main is checked out" in json.loads(waits.stdout)["question"]
     inside.git("switch", "-q", "raymond/n")
-    assert inside.room.raymond("answer", "n", "continue", "--no-resume").returncode == 0
+    assert Typist(inside.room, "answer", "n", "continue", "--no-resume").end() == 0
     assert inside.next()["item"]["title"] == "Write the other"
 
 

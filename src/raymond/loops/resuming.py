@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from raymond.control import steer
 from raymond.errors import UsageError
 from raymond.faces.words import many
+from raymond.language.refusal import Refusal
 from raymond.loops import documents, state, summary
 from raymond.loops.baseline import RESUMED, Baseline, Keeper
 from raymond.loops.ending import PAUSED
@@ -112,8 +113,9 @@ def _asks(agent: Agent) -> bool:
 def answer(loop: LoopRun) -> None:
     """Whoever resumes a loop that paused after a failure has decided that it goes on."""
     for agent in loop.run.agents.values():
-        if _asks(agent):
-            steer.answer(loop.project, loop.id, agent.id, "continue")
+        told = steer.answer(loop.project, loop.id, agent.id, "continue") if _asks(agent) else None
+        if isinstance(told, Refusal) and told.kind == "needs_person":
+            raise UsageError(told.reason, hint=told.hint or f"on a terminal: raymond answer {loop.id} continue")
 
 
 def note(project: Project, run: Run) -> None:

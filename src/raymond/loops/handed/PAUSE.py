@@ -6,4 +6,4 @@
 
 from raymond.loops.step import Step, end, tag
 
-end(tag("ask", Step().variable("question"), {"next": "ANSWER.py", "choices": "continue,stop"}))
+end(tag("ask", Step().variable("question"), {"next": "ANSWER.py", "choices": "continue,stop", "approve": "person"}))
