@@ -17,6 +17,8 @@ from raymond.loops.sources import source_of
 from raymond.loops.work import Work
 from raymond.verifier import private_git
 
+_RECHECKS = 3
+"""How often files that changed after the check are checked again."""
 _PRINTED = 4000
 """Characters of what a hook printed that an agent is told."""
 
@@ -157,6 +159,20 @@ def _result(entry: Entry, gate: dict[str, Any]) -> str:
     if not entry.is_done:
         return entry.verdict
     return f"PASSED in {lasted(gate.get('seconds', 0.0))}{flaky}{before}{change}"
+
+
+def recheck(work: Work, *, by_hooks: bool = False) -> str:
+    """The state that checks the files again; what changes them every time fails.
+
+    A step that was killed after it had begun to write records has changed the files as well. That is nobody's fault,
+    and is not counted.
+    """
+    if not by_hooks and work.has_written:
+        return "RECHECK.py"
+    path = work.step.file(f"rechecked-{work.slot}")
+    noted = {*documents.read(path).split(), work.step.key}
+    documents.write(path, "\n".join(sorted(noted)))
+    return "RECHECK.py" if len(noted) <= _RECHECKS else "FAILED.py"
 
 
 def is_to_be_judged(work: Work, found: Inspection) -> bool:

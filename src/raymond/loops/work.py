@@ -263,6 +263,11 @@ class Work:
         documents.write(path, text)
 
     @property
+    def has_written(self) -> bool:
+        """Whether records of it are written, at least in part."""
+        return os.path.exists(self._noted)
+
+    @property
     def _noted(self) -> str:
         return self.step.file(f"written-{self.slot}")
 

@@ -21,17 +21,17 @@ if found.verdict:
 if finishing.did_nothing(work, found):
     end(tag("goto", "FAILED.py", {"input": failing.NOTHING}))
 if not found.is_checked:
-    end(tag("goto", "RECHECK.py", {"input": reply}))
+    end(tag("goto", finishing.recheck(work), {"input": reply}))
 
 hooks = finishing.run_hooks(work, found)
 if hooks.rejection is not None:
     end(tag("goto", "FAILED.py", {"input": hooks.rejection}))
 if hooks.changed:
-    end(tag("goto", "RECHECK.py", {"input": reply}))
+    end(tag("goto", finishing.recheck(work, by_hooks=True), {"input": reply}))
 
 plan = finishing.plan(work, found, gate, reply)
 if isinstance(plan, finishing.Hooks):
-    where = "RECHECK.py" if plan.rejection is None else "FAILED.py"
+    where = finishing.recheck(work, by_hooks=True) if plan.rejection is None else "FAILED.py"
     end(tag("goto", where, {"input": reply if plan.rejection is None else plan.rejection}))
 if "tree" not in plan:
     end(tag("result", document(committing.commit(step, plan).write())))

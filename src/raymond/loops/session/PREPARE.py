@@ -22,7 +22,7 @@ if finishing.did_nothing(work, found):
     end(tag("goto", "FAILED.py", {"input": failing.NOTHING}))
 if not found.is_checked:
     finishing.forget(work)
-    end(tag("goto", "RECHECK.py", {"input": reply}))
+    end(tag("goto", finishing.recheck(work), {"input": reply}))
 
 hooks = finishing.run_hooks(work, found)
 if hooks.rejection is not None:
@@ -30,7 +30,7 @@ if hooks.rejection is not None:
     end(tag("goto", "REJECTED.md", {"input": hooks.rejection}))
 if hooks.changed:
     finishing.forget(work)
-    end(tag("goto", "RECHECK.py", {"input": reply}))
+    end(tag("goto", finishing.recheck(work, by_hooks=True), {"input": reply}))
 
 if finishing.is_to_be_judged(work, found):
     end(tag("goto", "MANUAL.py", {"input": reply}))
@@ -38,7 +38,7 @@ if finishing.is_to_be_judged(work, found):
 plan = finishing.plan(work, found, gate, reply)
 if isinstance(plan, finishing.Hooks):
     finishing.forget(work)
-    where = "RECHECK.py" if plan.rejection is None else "REJECTED.md"
+    where = finishing.recheck(work, by_hooks=True) if plan.rejection is None else "REJECTED.md"
     end(tag("goto", where, {"input": reply if plan.rejection is None else plan.rejection}))
 if "tree" not in plan:
     end(tag("result", document(committing.commit(step, plan).write())))

@@ -8,7 +8,7 @@
 # unseal: "{{unseal}}"
 # on_review: "{{on_review}}"
 # on_fail: FAILED.py
-# max_visits: 3
+# max_visits: 30
 # then: FAILED.py
 # ///
 
