@@ -21,7 +21,7 @@ from raymond.loops.documents import LOGS, STATES, Documents
 from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.opening import Place
-from raymond.loops.settings import BRACES, RALPH, VARIABLE, Settings
+from raymond.loops.settings import BRACES, RALPH, SESSION, STORIES, TASKS, VARIABLE, Settings
 from raymond.loops.wishes import STOP
 from raymond.machine.agent import SCRIPTED
 from raymond.machine.evaluators import SMALL
@@ -44,6 +44,14 @@ DENIED = (
     *(f"Edit(**/{name})" for name in STATES.values()),
 )
 """What agents of a loop may not do, where their program can be told so."""
+_OF_ITEMS = ("FAILED.py", "WORK.md", "PAUSE.py", "CHECK.py", "MANUAL.py")
+_NEEDED = {
+    RALPH: ("BEFORE.py",),
+    SESSION: _OF_ITEMS,
+    TASKS: _OF_ITEMS,
+    STORIES: (*_OF_ITEMS, "PLAN.md", "PLANNED.py"),
+}
+"""The states that a workflow has to have: the loop itself sends agents there."""
 _NO_ACCOUNT = "without an account: --replies FILE, e.g. with `WORK: ITERATION_COMPLETE`"
 
 
@@ -255,11 +263,10 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> L
     loaded = starts.load(workflow, choices.overrides)
     if workflow == WORKFLOW:  # it ships for several
         loaded.workflow.name = loop
-    needed = "BEFORE.py" if loop == RALPH else "FAILED.py"
-    if needed not in loaded.workflow.states:
-        raise UsageError(
-            f"{workflow} is not a workflow of {loop}: it has no {needed}", hint=f"raymond {loop} eject DIR makes one"
-        )
+    missing = next((one for one in _NEEDED[loop] if one not in loaded.workflow.states), "")
+    if missing:
+        hint = f"raymond {loop} eject DIR makes one; what an older release has made may lack states"
+        raise UsageError(f"{workflow} is not a workflow of {loop}: it has no {missing}", hint=hint)
     try:
         starts.prepare(loaded, choices)
     except BackendError as error:
