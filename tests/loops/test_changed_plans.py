@@ -37,7 +37,7 @@ def test_a_broken_status_file_pauses_the_loop_and_is_never_overwritten(tmp_path:
     assert "repair docs/prd-status.json: " in night.room.raymond("inbox").stdout
     assert night.stories(verb="resume").code == 3, "it is still broken"
     assert night.text(STATUS) == "{\n"
-    night.git("checkout", "-q", "HEAD~1", "--", STATUS)
+    night.git("checkout", "-q", night.git("log", "-1", "--format=%H", "--grep=(US-1)"), "--", STATUS)
     done = night.stories(verb="resume")
     assert done.code == 0, done.err
     assert {id: one["passes"] for id, one in night.status.items()} == {"US-1": True, "US-2": True}

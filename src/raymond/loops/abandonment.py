@@ -3,7 +3,6 @@
 from raymond.control import leftovers, steer
 from raymond.control.handle import RunHandle
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.selection import PROPOSED
 from raymond.loops.settings import RALPH
 from raymond.loops.step import Step
 from raymond.loops.work import Work
@@ -60,9 +59,7 @@ def stop(loop: LoopRun) -> None:
         ledger.why += f"; what the interrupted session has changed is kept in {saved}"
     if loop.loop != RALPH:
         found = loop.selection()
-        ledger.left = [one.title for one in found.ready]
-        ledger.passed = [(one.item.title, one.reason) for one in (*found.blocked, *found.passed)]
-        ledger.passed += [(one.title, PROPOSED) for one in found.proposed]
+        ledger.note_left([one.title for one in found.ready], found.not_taken())
     steer.finish(loop.project, loop.id, "main", ledger.write())
     if not RunHandle(loop.project, loop.id).read().is_over:
         steer.cancel(loop.project, loop.id)

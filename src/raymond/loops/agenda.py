@@ -13,7 +13,7 @@ from raymond.loops.formats import queue
 from raymond.loops.formats.item import Doubt
 from raymond.loops.ledger import Ledger
 from raymond.loops.opening import Place
-from raymond.loops.selection import PROPOSED, Selection
+from raymond.loops.selection import Selection
 from raymond.loops.settings import SESSION, STORIES, Settings
 from raymond.loops.source import Looked
 from raymond.loops.sources import source_of
@@ -39,9 +39,7 @@ class Agenda(Struct, frozen=True):
 
     def passed(self) -> list[tuple[str, str]]:
         """The titles of items that are not taken, and why."""
-        found = self.selection
-        passed = [(one.item.title, one.reason) for one in (*found.blocked, *found.passed)]
-        return passed + [(one.title, PROPOSED) for one in found.proposed]
+        return self.selection.not_taken()
 
     def placed(self, doubt: Doubt) -> str:
         """A doubt with its file and line."""

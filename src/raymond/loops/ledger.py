@@ -1,13 +1,13 @@
 """The ledger of a loop: what became of its items, handed from iteration to iteration through the journal of its run."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from raymond.loops.formats import task_id
+from raymond.loops.formats import foreign_text, task_id
 
 PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED = "passed", "no change", "own check", "not verified"
 FAILED, TIMED_OUT, GAVE_UP, REVIEW, TAMPERED = "failed", "timed out", "gave up", "review", "tampered"
@@ -21,6 +21,8 @@ DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED, PENDING, PLANNED)
 """The verdicts of items that are done."""
 
 
+_LISTED = 200
+"""Titles of what is left or was passed over that are handed on, and the characters of each."""
 REPLY = 8_000
 """Characters of the last message of an agent that are handed on."""
 _CODES = {"exhausted": 4, "impossible": 1}
@@ -112,7 +114,9 @@ class Ledger(Struct, kw_only=True):
     closing: str = ""
     """What an agent wrote about the whole loop, when it had ended."""
     left: list[str] = []
-    """The titles that remain in the queue, when it ended."""
+    """The titles that remain in the queue, when it ended; a line says how many more there are than it names."""
+    unlisted: int = 0
+    """How many that are."""
     log: str = ""
     """The session log that all items write, where it is one for all."""
     noticed: list[str] = []
@@ -139,9 +143,10 @@ class Ledger(Struct, kw_only=True):
     def text(self) -> str:
         """How it ended, in a line."""
         failed, why = len(self.failed) - len(self.red), f" ({self.why})" if self.why else ""
+        left = len(self.left) - 1 + self.unlisted if self.unlisted else len(self.left)
         others = {"red": len(self.red), "idle": len(self.idle)}
         more = "".join(f"{count} {word}, " for word, count in others.items() if count)
-        return f"{self.ended}{why}: {len(self.done)} done, {more}{failed} failed, {len(self.left)} left"
+        return f"{self.ended}{why}: {len(self.done)} done, {more}{failed} failed, {left} left"
 
     @property
     def done(self) -> list[Entry]:
@@ -163,6 +168,15 @@ class Ledger(Struct, kw_only=True):
     def red(self) -> list[Entry]:
         """Of these, the iterations of the plain loop whose check was not green."""
         return [one for one in self.failed if one.verdict == RED]
+
+    def note_left(self, left: Sequence[str], passed: Sequence[tuple[str, str]]) -> None:
+        """Note what remains and what was passed over, as much of it as can be handed on."""
+        self.unlisted = max(0, len(left) - _LISTED)
+        self.left = [_short(title) for title in left[:_LISTED]]
+        self.left += [f"and {self.unlisted:,} more"] if self.unlisted else []
+        self.passed = [(_short(title), _short(why)) for title, why in passed[:_LISTED]]
+        if more := len(passed) - len(self.passed):
+            self.passed.append((f"and {more:,} more", "the dry run names all of them"))
 
     def whole(self, titles: Iterable[str], most: int) -> int:
         """How many items the loop comes to, with the `titles` that are in its queue, and may do at `most` (0: any)."""
@@ -230,6 +244,7 @@ _BARE = (
     "prompt",
     "closing",
     "left",
+    "unlisted",
     "log",
     "noticed",
     "passed",
@@ -243,6 +258,10 @@ def _base(key: str) -> str:
     from raymond.loops.formats import task_id
 
     return task_id.base(key)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LISTED else foreign_text.cut(text, _LISTED)
 
 
 def entry_of(given: dict[str, Any]) -> Entry:

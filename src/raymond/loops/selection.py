@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 PROPOSED = "proposed by an agent; --accept-proposed runs it"
 
+_LONGEST, _LONGEST_OF_ALL = 10_000, 50_000
+"""Characters of one check, and of all checks of an item: they are handed on from step to step."""
+
 
 _ELSEWHERE = "proposed by an agent for the queue; raymond continuous-session start --accept-proposed runs it"
 
@@ -40,6 +43,11 @@ class Selection(Struct, frozen=True):
     proposed: list[Item]
     set_aside: list[Passed] = []
     """Those that are blocked because of what the loop itself did with them."""
+
+    def not_taken(self) -> list[tuple[str, str]]:
+        """The titles of items that are not taken, and why."""
+        passed = [(one.item.title, one.reason) for one in (*self.blocked, *self.passed)]
+        return passed + [(one.title, PROPOSED) for one in self.proposed]
 
 
 def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selection:
@@ -95,6 +103,8 @@ def _obstacle(item: Item, settings: Settings, known: dict[str, str]) -> str:
     """Why an item cannot be taken with these settings; empty when it can. `known` are commands that were judged."""
     if item.verification.kind == "none" and settings.require_verify:
         return "it has no [VERIFY: ...], and --require-verify asks for one"
+    if sum(len(one.run) for one in item.commands) > _LONGEST_OF_ALL:
+        return f"its checks have more than {_LONGEST_OF_ALL:,} characters: let one script run them"
     for command in (one.run for one in item.commands):
         if command not in known:
             known[command] = refused(command, settings)
@@ -107,6 +117,8 @@ def refused(command: str, settings: Settings) -> str:
     """Why a command may not be run as a check: any part of it can be denied, and every part has to be allowed."""
     from raymond.language import gate_rules, shell_line
 
+    if len(command) > _LONGEST:
+        return f"its check has more than {_LONGEST:,} characters: put it into a script"
     if what := doubts.secret(command):
         return f"its check contains {what}, which no journal keeps: let it read that from the environment"
     parts = list(_parts(shell_line.read(command)))

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.loops import checks, task_items
-from raymond.loops.documents import PRD
+from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.item import Item, Metadata, Verification
 from raymond.loops.formats.story import Story, StoryCheck
 from raymond.loops.selection import Passed
@@ -56,7 +56,7 @@ def items_of(
         checked = task_items.linked(own, linked.names, known, settings)
         return _judged(checked, linked, settings) if isinstance(checked, Item) else ([], [Passed(own, checked)])
     sections = [task_items.section(one, settings) for one in left]
-    details = "\n\n".join([own.details, *sections])
+    details = task_items.joined([own.details, *sections], f"{settings.docs}/{SPECS}")
     same = tuple(one.task.id for one in left if one.task.check in own.checks)
     return _judged(replace(own, details=details, is_claimed=not left, tasks=same), linked, settings)
 
@@ -105,11 +105,11 @@ def _item(story: Story, names: tuple[str, ...], settings: Settings) -> Item:
         Verification("command", checks.told(commands)) if commands else Verification("manual" if criteria else "none")
     )
     return Item(
-        title=f"{story.id}: {story.title}",
+        title=task_items.titled(f"{story.id}: {story.title}"),
         verification=Verification("task-loop") if _names_tasks(check) else kind,
         priority=story.priority,
         metadata=Metadata(),
-        details=story.body.strip(),
+        details=task_items.joined([story.body.strip()], f"{settings.docs}/{PRD}"),
         raw="",
         start=story.start,
         end=story.end,

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from raymond.loops import checks as written_checks
 from raymond.loops import documents
+from raymond.loops.documents import SPECS
 from raymond.loops.formats import foreign_text, task_edit, task_id
 from raymond.loops.formats.item import Item, Metadata, Verification
 from raymond.loops.formats.task import Task
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 60_000
 """Characters of a task that its agent is given; the rest is in the file."""
+_ALL = 100_000
+"""Characters of all that an agent is given about an item, if they are plain; `_SHOWN` otherwise."""
+_TITLE = 300
 MANUAL = "it waits for a person's judgement: start the loop on a terminal"
 _COMPLETE = "it is complete, and has no check that could verify it"
 
@@ -28,7 +32,7 @@ def item_of(placed: Placed, settings: Settings, group: str = "") -> Item:
     task = placed.task
     kind: Verification = _verification(task)
     return Item(
-        title=f"{task.id}. {task.title}",
+        title=titled(f"{task.id}. {task.title}"),
         verification=kind,
         priority=1,
         metadata=Metadata(retries=task.retries, seal=task.seal, unseal=task.unseal),
@@ -45,6 +49,18 @@ def item_of(placed: Placed, settings: Settings, group: str = "") -> Item:
         group=group,
         is_claimed=task.status == "complete",
     )
+
+
+def titled(title: str) -> str:
+    """A title that can be handed on."""
+    return title if len(title) <= _TITLE else foreign_text.cut(title, _TITLE)
+
+
+def joined(parts: Iterable[str], where: str) -> str:
+    """All that an agent is given about an item; `where` the rest is, if that is too long to be handed on."""
+    text = "\n\n".join(filter(None, parts))
+    most = _ALL if text.isascii() else _SHOWN
+    return text if len(text) <= most else f"{text[:most]}\n\n(The rest is in {where}.)"
 
 
 def _verification(task: Task) -> Verification:
@@ -114,7 +130,7 @@ def linked(item: Item, names: Iterable[str], known: Specs, settings: Settings) -
         checks=checks,
         criteria=(*item.criteria, *(line for one in left for line in _criteria(one.task))),
         tasks=tuple(one.task.id for one in left),
-        details="\n\n".join(filter(None, [item.details, *(section(one, settings) for one in left)])),
+        details=joined([item.details, *(section(one, settings) for one in left)], f"{settings.docs}/{SPECS}"),
         proposed=item.proposed or any(one.task.proposed for one in left),
         is_claimed=not left,
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import time
 
@@ -9,11 +10,10 @@ from raymond.loops import checks, documents, state, waiting
 from raymond.loops.baseline import FIRST, Baseline, keeper_of
 from raymond.loops.documents import LEARNINGS, LOGS, PRD
 from raymond.loops.formats import queue, session_log, state_file
-from raymond.loops.formats.foreign_text import cut
+from raymond.loops.formats.foreign_text import code, cut
 from raymond.loops.formats.item import Item
 from raymond.loops.ledger import FAILED, Entry, Ledger, entry_of
 from raymond.loops.ledger import read as read_ledger
-from raymond.loops.selection import PROPOSED
 from raymond.loops.settings import SESSION, STORIES, TASKS, Settings
 from raymond.loops.source import Looked
 from raymond.loops.sources import source_of
@@ -43,6 +43,10 @@ _CHECKED = (
 _UNCHECKED = "There is no check for this item: it counts when something was changed."
 _LEARNED = 20_000
 """Characters of learnings that an agent is told."""
+_NAMED, _PATHS = 10, 200
+"""Files that people are told of, and those that programs are."""
+_CRITERION, _CRITERIA = 2_000, 20_000
+"""Characters of one criterion, and of all of them."""
 
 
 def collected(step: Step) -> Ledger:
@@ -163,10 +167,7 @@ def ended(step: Step, ledger: Ledger, looked: Looked) -> bool:
     elif not ledger.ended and _next(step, ledger, looked) is None:
         ledger.ended = "limit"
     if ledger.ended:
-        ledger.left = [one.title for one in ready]
-        passed = [*looked.selection.blocked, *looked.selection.passed]
-        ledger.passed = [(one.item.title, one.reason) for one in passed]
-        ledger.passed += [(one.title, PROPOSED) for one in looked.selection.proposed]
+        ledger.note_left([one.title for one in ready], looked.selection.not_taken())
     return bool(ledger.ended)
 
 
@@ -190,8 +191,11 @@ def _failures(ledger: Ledger, item: Item) -> int:
     return ledger.of_repairs(item.id) if item.is_task else ledger.in_a_row(queue.key(item))
 
 
-def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
-    """The tags that let an agent begin the next item, once everything is noted that will be compared with."""
+def begin(step: Step, ledger: Ledger, looked: Looked, changed: Sequence[str] = ()) -> list[str]:
+    """The tags that let an agent begin the next item, once everything is noted that will be compared with.
+
+    `changed` are files that somebody has changed since the last item ended.
+    """
     if away := elsewhere(step, ledger):
         write_state(step, ledger, "paused", looked)
         return away
@@ -204,6 +208,9 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         where = step.documents.shown(doubt.place) if doubt.place else _shown(step, looked)
         told = f'"{item.title}" in {where}: {doubt.message}'
         ledger.noticed += [] if told in ledger.noticed else [told]
+    if changed:
+        told = f"{named(changed)} changed before {code(item.title)} was handed out, when nobody had an item"
+        ledger.noticed.append(told)
     is_again, failures = _is_again(ledger, item), _failures(ledger, item)
     ledger.sessions += 0 if is_again else 1
     slot, now, place = str(len(ledger.entries) + 1), time(), source.place(looked, item)
@@ -224,6 +231,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         "again": "yes" if ledger.in_a_row(queue.key(item)) else "",
         "log": _log(step, ledger, looked.log),
         "source": looked.log,
+        **({"changed": "\n".join(changed[:_PATHS])} if changed else {}),
         **_described(item, step.settings),
     }
     write_state(step, ledger, "running", looked)
@@ -231,6 +239,12 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     pause = f"{step.settings.pause:g}s" if has_pause else None
     given = {"after": pause, "label": item.title, **ledger.open, **_told(step, item, looked, ledger.sessions)}
     return [tag("fork", first_state(item, step.settings), given), wait(ledger)]
+
+
+def named(paths: Sequence[str]) -> str:
+    """The first of several files, and how many more there are, as people are told them."""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{', '.join(map(code, paths[:_NAMED]))}{more}"
 
 
 def first_state(item: Item, settings: Settings) -> str:
@@ -263,8 +277,19 @@ def _described(item: Item, settings: Settings) -> dict[str, str]:
         "place": item.place,
         "tasks": " ".join(item.tasks),
         "group": item.group,
-        "criteria": "\n".join(" ".join(one.split()) for one in item.criteria),
+        "criteria": "\n".join(_criteria(item)),
     }
+
+
+def _criteria(item: Item) -> list[str]:
+    """What a person judges it by, each in a line, as much of it as can be handed on."""
+    found: list[str] = []
+    for one in item.criteria:
+        line = cut(one, _CRITERION) if len(one) > _CRITERION else " ".join(one.split())
+        if sum(map(len, found)) + len(line) > _CRITERIA:
+            return [*found, f"and {len(item.criteria) - len(found):,} more, which stand in {item.place}"]
+        found.append(line)
+    return found
 
 
 def _told(step: Step, item: Item, looked: Looked, number: int) -> dict[str, str]:
@@ -272,7 +297,7 @@ def _told(step: Step, item: Item, looked: Looked, number: int) -> dict[str, str]
     learned = documents.read(step.documents.path(LEARNINGS))[:_LEARNED].strip()
     checked = _CHECKED.format(check=checks.explained(item.commands)) if item.commands else _UNCHECKED
     if item.criteria:
-        judged = "\n".join(f"- {' '.join(one.split())}" for one in item.criteria)
+        judged = "\n".join(f"- {one}" for one in _criteria(item))
         checked = f"{checked if item.commands else ''}\n\nA person judges it by this:\n\n{judged}".strip()
     return {
         "works_through": _WORKS_THROUGH[step.settings.loop],
