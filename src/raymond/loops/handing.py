@@ -10,7 +10,7 @@ from raymond.control import steer
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
-from raymond.loops import documents, ending, spawning, summary
+from raymond.loops import documents, ending, spawning, summary, turnover
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.ledger import Entry, Ledger
@@ -28,6 +28,7 @@ HAND, PARK = "HAND.py", "PARK.py"
 _GO = (PARK, "GO.py")
 _HANDED = "handed"
 """The file in the folder of the loop with the number of the question that was handed out last."""
+_TREE = "parked-tree"
 _TOLD = "end"
 """What it says when somebody was told how the loop has ended."""
 _CONCLUDED = 60.0
@@ -49,6 +50,26 @@ def limit(step: Step, ledger: Ledger) -> None:
     """End the loop if its time is used up."""
     if step.settings.deadline and time() >= step.settings.deadline and not ledger.ended:
         ledger.ended, ledger.why = "exhausted", "the time is used up"
+
+
+def note_tree(step: Step) -> None:
+    """Note how all files are when an item has ended and nobody has the next one."""
+    replace(step.file(_TREE), step.repository.tree().encode())
+
+
+def changed(step: Step) -> list[str]:
+    """The files that changed since then: nobody had an item, so no check looks at why."""
+    before = documents.read(step.file(_TREE))
+    repository = step.repository
+    return [one.path for one in repository.changes(before, repository.tree())] if before else []
+
+
+def doubt(step: Step, changed: list[str]) -> str:
+    """What a person is asked if documents changed that say what is to be done; empty when none did."""
+    if not any(map(step.documents.owns, changed)):
+        return ""
+    about = f"{turnover.named(changed)} changed after the last item had ended, and nobody knows who did it."
+    return f"{about} Look at it, put back what is not yours, then answer `continue`.".replace("</", "< /")
 
 
 # Outside
@@ -143,6 +164,7 @@ def item(loop: LoopRun, worker: Agent) -> dict[str, Any]:
             "check": given.get("check") or None,
             "timeout": given.get("check_timeout", ""),
         },
+        "changed": given.get("changed", "").splitlines(),
         "log": log or None,
         "log_text": documents.beginning(loop.documents.path(LOGS, source)) if source else "",
         "learnings": documents.beginning(loop.documents.path(LEARNINGS)),

@@ -8,6 +8,7 @@ from raymond.loops import handing, turnover
 from raymond.loops.step import Step, document, end, tag
 
 step = Step()
+changed = handing.changed(step)  # before what a person left for the queue is written there
 ledger = turnover.collected(step)
 looked = turnover.look(step, ledger)
 handing.limit(step, ledger)
@@ -23,6 +24,11 @@ if question:
 
 if not handing.is_asked_for(step):
     turnover.write_state(step, ledger, "running", looked)
+    handing.note_tree(step)
     end(tag("fork", "PARK.py"), turnover.wait(ledger))
 
-end(*turnover.begin(step, ledger, looked))
+if question := handing.doubt(step, changed):
+    turnover.write_state(step, ledger, "paused", looked)
+    end(tag("fork", "PAUSE.py", {"question": question}), turnover.wait(ledger))
+
+end(*turnover.begin(step, ledger, looked, changed))
