@@ -6,12 +6,14 @@ HTTP to this machine only: put a web server with TLS in front of it.
 """
 
 import argparse
+import contextlib
 import hashlib
 import hmac
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ LARGEST = 5 << 20
 """Bytes of a payload. Raymond takes up to 16 MiB, GitHub sends up to 25 MB."""
 KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
 """What can be the id of a run; GitHub sends a UUID."""
+BUSY = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n"
 PATIENCE = 60
 """Seconds for `raymond start`, which returns as soon as the run is in the background."""
 
@@ -36,7 +39,25 @@ class Receiver(ThreadingHTTPServer):
     def __init__(self, given: argparse.Namespace, secret: bytes) -> None:
         self.given, self.secret = given, secret
         self.at_once = threading.BoundedSemaphore(4)
+        self.places = threading.BoundedSemaphore(given.requests)
         super().__init__((given.host, given.port), Delivery)
+
+    def process_request(self, request: socket.socket, client_address: tuple[str, int]) -> None:
+        """Answer in a thread; 503 if there are too many."""
+        if self.places.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        with contextlib.suppress(OSError):
+            request.settimeout(1)
+            request.sendall(BUSY)
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: socket.socket, client_address: tuple[str, int]) -> None:
+        """Answer, and make room for another one."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.places.release()
 
     def start(self, key: str, payload: bytes) -> tuple[int, str]:
         """Start a run for the event, once per key; the status and the text of the answer."""
@@ -62,6 +83,9 @@ class Receiver(ThreadingHTTPServer):
                     )
             except (OSError, subprocess.TimeoutExpired) as error:
                 return 500, self.note(key, str(error))
+        if done.returncode == 2:  # a payload or a key that Raymond refuses, however often it is delivered
+            self.note(key, done.stderr)
+            return 422, "not started, and would not be if repeated: see the log of the receiver\n"
         if done.returncode != 0:
             return 500, self.note(key, done.stderr)
         return 202 if json.loads(done.stdout)["started"] else 200, done.stdout
@@ -79,6 +103,23 @@ class Delivery(BaseHTTPRequestHandler):
     timeout = 10
     """Seconds for each read: whoever sends nothing does not keep us."""
 
+    def setup(self) -> None:
+        """Begin to read; a request that takes too long in all is cut off, however often a byte of it comes."""
+        super().setup()
+        self.deadline = threading.Timer(self.server.given.deadline, self.cut_off)
+        self.deadline.daemon = True
+        self.deadline.start()
+
+    def cut_off(self) -> None:
+        """End a request that is still being sent."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def finish(self) -> None:
+        """Forget the deadline."""
+        self.deadline.cancel()
+        super().finish()
+
     def do_POST(self) -> None:
         """Answer a delivery."""
         status, text = self.answer()
@@ -86,8 +127,9 @@ class Delivery(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        with contextlib.suppress(OSError):  # whoever asked is gone
+            self.end_headers()
+            self.wfile.write(data)
 
     def answer(self) -> tuple[int, str]:
         """The status and the text of the answer; nothing in a request counts before its signature was found right."""
@@ -97,6 +139,7 @@ class Delivery(BaseHTTPRequestHandler):
         if int(length) > LARGEST:
             return 413, f"more than {LARGEST} bytes\n"
         body = self.rfile.read(int(length))
+        self.deadline.cancel()
         if len(body) < int(length):
             return 400, "the end is missing\n"
         right = "sha256=" + hmac.new(self.server.secret, body, hashlib.sha256).hexdigest()
@@ -131,6 +174,8 @@ def main() -> None:
     parser.add_argument("--label", default="raymond", help="the label that starts it")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8787)
+    parser.add_argument("--deadline", type=float, default=20, help="seconds in which a request has to arrive (20)")
+    parser.add_argument("--requests", type=int, default=32, help="requests at once (32)")
     parser.add_argument("--spool", required=True, help="a private folder of its own, for payloads")
     parser.add_argument("--raymond", default="raymond", help="the program to call")
     given = parser.parse_args()

@@ -85,7 +85,10 @@ def test_the_line_for_a_folder_starts_a_run_for_each_payload_and_keeps_what_is_r
     (folder / "bytes.json").write_bytes(b"\xff")
     refused = by_cron(machine, 1)
     assert "bytes.json` is not UTF-8" in refused.stderr
-    assert [path.name for path in folder.iterdir()] == ["bytes.json"]
+    [aside] = folder.iterdir()
+    assert re.fullmatch(r"bytes\.json\.[0-9]+\.refused", aside.name)
+    assert aside.read_bytes() == b"\xff"
+    assert by_cron(machine, 1).stderr == "", "it is not refused again every minute"
     [key] = machine.project.ids()
     assert machine.ended(key) == (0, RESULT)
 

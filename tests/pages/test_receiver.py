@@ -26,12 +26,12 @@ KEY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 class Receiver:
     """A receiver that listens."""
 
-    def __init__(self, machine: Machine, number: int = 0) -> None:
+    def __init__(self, machine: Machine, number: int = 0, *more: str) -> None:
         self.machine = machine
         self.spool = machine.ada / "spool"
         self._said = machine.ada / f"receiver.{number}.err"
         argv = [sys.executable, "-I", str(EVENTS / "receiver.py"), "--project", str(machine.path), "--port", "0"]
-        argv += ["--workflow", "workflows/events", "--spool", str(self.spool)]
+        argv += ["--workflow", "workflows/events", "--spool", str(self.spool), *more]
         environment = {**machine.environment, "PATH": machine.searched, "WEBHOOK_SECRET": SECRET}
         with self._said.open("wb") as err:
             self.process = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stderr=err)
