@@ -28,6 +28,8 @@ def command(claude: bool, folder: str | None, plugin: str | None, force: bool) -
         if given is not None and not given.strip():
             raise UsageError(f"{flag} needs the name of a folder", hint=f"raymond init {flag} DIR")
     if claude:
+        if folder is None:
+            _check_top()
         where = os.path.join(folder or ".claude", COMMANDS)
         _tell(claude_files.write(where, claude_files.commands(), force=force))
         _say(f"next:   git add {_word(where)} and commit it, then type /continuous-session.start in Claude Code")
@@ -37,6 +39,19 @@ def command(claude: bool, folder: str | None, plugin: str | None, force: bool) -
         _say(f"next:   claude --plugin-dir {path}, and type /{NAME}:continuous-session.start")
         _say(f"to keep it: claude plugin marketplace add {path} && claude plugin install {NAME}@{NAME}")
     return 0
+
+
+def _check_top() -> None:
+    """Refuse a subdirectory of a repository: Claude Code is started at its top, and would not find the commands."""
+    here = above = os.getcwd()
+    while not os.path.lexists(os.path.join(above, ".git")):
+        if above == os.path.dirname(above):
+            return
+        above = os.path.dirname(above)
+    if above != here:
+        way = os.path.relpath(above, here)
+        hint = f"raymond -C {way} init --claude, or --dir .claude for the commands of this folder alone"
+        raise UsageError(f"this is a subdirectory of the repository {above}", hint=hint)
 
 
 def _word(path: str) -> str:

@@ -125,6 +125,8 @@ def _became(path: str, text: str, noted: str, *, force: bool) -> str:
 
 def _check(folder: str, files: Mapping[str, str]) -> None:
     """Refuse a folder in which they cannot be written, before anything is."""
+    for below in dict.fromkeys(os.path.join(folder, os.path.dirname(name)) for name in files):
+        _check_links(folder, os.path.abspath(below))
     for name in ("", *files):
         path = os.path.join(folder, name)
         if name and os.path.isdir(path):
@@ -137,6 +139,22 @@ def _check(folder: str, files: Mapping[str, str]) -> None:
             raise UsageError(f"{above} is not a folder", hint="name another one, or move it away")
         if not os.access(above, os.W_OK | os.X_OK):
             raise UsageError(f"nothing can be written in {above}", hint="name a folder that is yours")
+
+
+def _check_links(folder: str, path: str) -> None:
+    """Refuse a link on the way to a folder of this project that leads out of it: the files are for this project."""
+    here = os.getcwd()
+    top = here if _is_within(path, here) else os.path.abspath(folder)
+    while path != top:
+        real = os.path.realpath(path)
+        if os.path.islink(path) and not _is_within(real, os.path.realpath(top)):
+            what = f"{os.path.relpath(path) if top == here else path} is a link to {real}, which is elsewhere"
+            raise UsageError(what, hint="make it a folder, or run this in the project that it leads to")
+        path = os.path.dirname(path)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return os.path.commonpath((path, folder)) == folder
 
 
 def _noted(folder: str) -> dict[str, str]:
