@@ -164,7 +164,7 @@ def item(loop: LoopRun, worker: Agent) -> dict[str, Any]:
             "check": given.get("check") or None,
             "timeout": given.get("check_timeout", ""),
         },
-        "changed": given.get("changed", "").splitlines(),
+        "changed": given.get("between", "").splitlines(),
         "log": log or None,
         "log_text": documents.beginning(loop.documents.path(LOGS, source)) if source else "",
         "learnings": documents.beginning(loop.documents.path(LEARNINGS)),

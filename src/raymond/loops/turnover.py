@@ -231,7 +231,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked, changed: Sequence[str] = (
         "again": "yes" if ledger.in_a_row(queue.key(item)) else "",
         "log": _log(step, ledger, looked.log),
         "source": looked.log,
-        **({"changed": "\n".join(changed[:_PATHS])} if changed else {}),
+        **({"between": "\n".join(changed[:_PATHS])} if changed else {}),
         **_described(item, step.settings),
     }
     write_state(step, ledger, "running", looked)
