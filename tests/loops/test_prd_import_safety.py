@@ -1,15 +1,18 @@
 """`raymond prd import` that is killed, comes twice at once or has nobody to ask: no story is lost, and none is there twice."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from raymond.loops.formats import prd, task_spec
+from raymond.system.files import make_private
 from running import PATIENCE, Room
 from typist import Typist
 
@@ -111,15 +114,19 @@ def test_what_a_file_calls_done_later_is_not_taken_over(room: Room) -> None:
 
 @pytest.mark.slow
 def test_imports_at_once_lose_nothing_and_give_no_id_twice(room: Room) -> None:
-    commands = [
-        ["import", "a.json", "--yes"],
-        ["import", "b.json", "--yes"],
-        ["status-init"],
-        ["import", "a.json", "--yes"],
-    ]
-    running = [room.popen("prd", *one) for one in commands]
-    codes = [one.wait(PATIENCE) for one in running]
-    assert [codes[0], codes[1], codes[3]] == [0, 0, 0]
+    make_private(room.project.root)
+    lock = Path(room.project.root, "prd.lock")
+    with ExitStack() as stack:
+        with lock.open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            running = [
+                stack.enter_context(room.start("prd", "import", name, "--yes"))
+                for name in ("a.json", "b.json", "a.json")
+            ]
+            for one in running:
+                one.sees("[Y/n] yes")  # each has read the documents
+            assert os.listdir(room.path / "docs") == []
+        assert [one.wait().code for one in running] == [0, 0, 0]
     found = prd.read((room.path / "docs/prd.md").read_text("utf-8")).stories
     assert sorted(one.title for one in found) == sorted(f"{name} {at}" for name in "ab" for at in range(1, 41))
     assert len({one.id for one in found}) == len(tasks(room)) == len({*tasks(room)}) == 80
