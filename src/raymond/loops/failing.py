@@ -14,6 +14,7 @@ from raymond.loops.work import Work
 
 NOTHING = "nothing was changed, and the item has no check that could show it was done before"
 NO_PLAN = "the plan of the agent cannot be used: "
+STAYS = "\n\nIts changes are still in the working tree."
 REFUSED = "a person says that it is not done: "
 """What FAILED.py is given then, with the reason."""
 _HOOKS = "the hooks of the project reject this work, or change it every time"
@@ -182,4 +183,4 @@ def told(failure: Failure, *, is_plan: bool = False) -> str:
     shown = neutral("\n".join(failure.output.strip().splitlines()[-_LINES:]))
     printed = f"\n\nThe end of what the check printed:\n\n{foreign_text.fenced(shown)}" if shown else ""
     reason = f"An earlier session tried this item, and it did not count: {neutral(failure.reason)}"
-    return f"{reason}{printed}" + ("" if is_plan else "\n\nIts changes are still in the working tree.")
+    return f"{reason}{printed}" + ("" if is_plan else STAYS)

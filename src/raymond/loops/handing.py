@@ -10,7 +10,7 @@ from raymond.control import steer
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
-from raymond.loops import documents, ending, spawning, summary, turnover
+from raymond.loops import documents, ending, failing, spawning, summary, turnover
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.ledger import Entry, Ledger
@@ -214,7 +214,7 @@ def again(loop: LoopRun, worker: Agent) -> dict[str, Any]:
         "workflow_id": loop.id,
         "title": (worker.variables or {}).get("title", ""),
         "attempt": (worker.visits or {}).get(HAND, 1),
-        "reason": foreign_text.cut(worker.visit.input.partition("\n\n")[0], _REASON),
+        "reason": foreign_text.cut(worker.visit.input.removesuffix(failing.STAYS), _REASON),
         "remaining": len(summary.remaining(loop)),
         "next": True,
     }

@@ -27,7 +27,8 @@ if not handing.is_asked_for(step):
     handing.note_tree(step)
     end(tag("fork", "PARK.py"), turnover.wait(ledger))
 
-if question := handing.doubt(step, changed):
+question = "" if turnover.elsewhere(step, ledger) else handing.doubt(step, changed)
+if question:
     turnover.write_state(step, ledger, "paused", looked)
     end(tag("fork", "PAUSE.py", {"question": question}), turnover.wait(ledger))
 
