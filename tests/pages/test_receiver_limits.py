@@ -1,5 +1,6 @@
 """The webhook receiver of the example under people who keep it busy, and the copy that its pages tell to make."""
 
+import contextlib
 import signal
 import socket
 import subprocess
@@ -59,7 +60,13 @@ def test_more_requests_than_it_takes_are_answered_with_503(narrow: Receiver) -> 
     place = ("127.0.0.1", narrow.port)
     with socket.create_connection(place, PATIENCE), socket.create_connection(place, PATIENCE) as other:
         assert other.recv(4096).startswith(b"HTTP/1.0 503 ")
-    until(lambda: narrow.post(b"{}", X_GitHub_Event="ping") == (200, "nothing to do\n") or None, "a free place")
+
+    def is_free() -> bool:
+        with contextlib.suppress(OSError):  # it is closed before all of it is sent
+            return narrow.post(b"{}", X_GitHub_Event="ping") == (200, "nothing to do\n")
+        return False
+
+    until(lambda: is_free() or None, "a free place")
 
 
 @pytest.mark.slow
@@ -71,9 +78,8 @@ def test_what_raymond_refuses_for_good_is_not_worth_another_delivery(machine: Ma
         assert "was started with another workflow" in receiver.said
 
 
-@pytest.mark.parametrize("page", [EVENTS / "README.md", EVENTS.parents[1] / "docs" / "events.md"])
-def test_the_copy_that_a_page_tells_to_make_has_no_scripted_replies(tmp_path: Path, page: Path) -> None:
-    lines = page.read_text("utf-8").splitlines()
+def test_the_copy_that_the_page_tells_to_make_has_no_scripted_replies(tmp_path: Path) -> None:
+    lines = (EVENTS.parents[1] / "docs" / "events.md").read_text("utf-8").splitlines()
     at = lines.index("mkdir -p workflows/events")
     (tmp_path / "examples").symlink_to(EVENTS.parent)
     subprocess.run(["sh", "-ec", "\n".join(lines[at : at + 2])], cwd=tmp_path, check=True)
