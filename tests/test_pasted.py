@@ -26,7 +26,10 @@ _WORDS = {
     "cli/cost.py": ("many",),
     "cli/delivery.py": ("agent",),  # quoted by the caller
     "cli/demo.py": ("folder",),  # quoted before
+    "cli/init.py": ("way", "path", "flag"),  # quoted before
     "cli/loop_accepting.py": ("found.item", "entry.number"),
+    "cli/loop_driving.py": ("loop.loop",),
+    "cli/loop_handing.py": ("loop", "loop.loop"),
     "cli/loop_verbs.py": ("loop",),  # the name of a command
     "cli/ralph.py": ("near[0]",),  # a command of ours
     "cli/resume_usage.py": ("many",),
@@ -43,12 +46,22 @@ _WORDS = {
     "faces/overview.py": ("or_else", "name"),  # quoted before
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
     "loops/accepting.py": ("loop.loop",),
+    "loops/claude_files.py": ("command", "verb"),  # commands of ours
     "loops/formats/records.py": ("name",),  # in a comment of a document
+    "loops/handed/HAND.py": ("Step().settings.loop",),
+    "loops/handed/PARK.py": ("Step().settings.loop",),
+    "loops/handing.py": ("loop.loop",),
+    "loops/judging.py": ("trees",),  # a commit and a reference of ours
     "loops/neighbours.py": ("loop",),
-    "loops/opening.py": ("docs", "verb"),  # told, not to be pasted; a word of ours
+    "loops/opening.py": ("docs", "verb", "loop"),  # told, not to be pasted; words of ours
+    "loops/prd_import.py": ("'|'.join(KINDS)", "one"),  # kinds of files
     "loops/selection.py": ("pattern",),
     "loops/starting.py": ("loop",),
-    "loops/summary.py": ("one.number", "loop.loop", "more.get(limit, '')", "flags", "_typed(loop)"),
+    "loops/summary.py": (
+        *("one.number", "loop.loop", "more.get(limit, '')", "flags", "_typed(loop)", "verb"),
+        *("only", "TASKS", "STORIES", "', '.join(entry.tasks)"),  # quoted before; names of ours; ids of tasks
+    ),
+    "loops/task_items.py": ("reason",),  # told, not to be pasted
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted
     "system/files.py": ("run",),

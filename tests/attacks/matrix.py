@@ -18,7 +18,8 @@ logs done --debug-dir OUT; cost done; cost --all; cost --here; clean --all --dry
 attach done; attach killed; inbox; inbox --here --json; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run;
 run FLOW --dry-run --run-gates; gate FLOW; gate FLOW START; gate FLOW TURN; gate NOPE START; review; review asks; review done --json;
 continuous-session status; continuous-session status --json; ralph status; ralph NOPE.md; continuous-session start --dry-run; ralph FLOW/START.sh --dry-run;
-prd; prd import NOPE.json; prd import FILE --dry-run --as fix-plan
+prd; prd import NOPE.json; prd import FILE --dry-run --as fix-plan; task-loop status; task-loop start --dry-run; story-loop status --json;
+story-loop status --metrics; story-loop start --dry-run; continuous-session record; task-loop record --json; story-loop next --resume
 """
 CHANGING = """
 answer asks yes; answer asks main yes --question 1 --no-resume; answer asks @FILE --no-resume; answer asks; stop asks; stop asks --now; stop killed --now;
@@ -31,7 +32,8 @@ run FLOW/START.sh --replies REPLIES --set TURN.md.retries=1; run FLOW --model x 
 doctor --repair asks; doctor --probe --backend scripted; clean; clean --keep 0s; clean done failed; clean asks;
 trust --yes; trust --forget; adopt --all --yes; adopt x; accept; accept asks; accept asks main --no-resume; reject asks main no; reject done;
 continuous-session stop; continuous-session resume --yes; continuous-session learn x; ralph stop; ralph resume --yes; continuous-session start --yes;
-prd status-init; prd status-init --yes --json; prd import FILE --yes; prd import FILE --as fix-plan --verify true
+task-loop stop; task-loop resume --yes; task-loop start --yes; story-loop stop; story-loop start --yes; continuous-session next --json; init --claude;
+init --plugin OUT; prd status-init; prd status-init --yes --json; prd import FILE --yes; prd import FILE --as fix-plan --verify true
 """
 
 

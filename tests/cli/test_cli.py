@@ -178,7 +178,7 @@ def test_a_dry_run_refuses_the_id_of_a_run_of_an_earlier_release_as_the_run_woul
 def test_what_cannot_be_an_id_is_refused(room: Room, id: str) -> None:
     done = room.raymond("run", room.flow(DONE), f"--id={id}")
     if not id:
-        assert done.returncode == 0, "no id at all"
+        assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: --id is empty")
     else:
         assert told(done) == (
             2,

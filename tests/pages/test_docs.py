@@ -27,6 +27,7 @@ from raymond.machine.run_started import Program, Recording
 from raymond.machine.sender import Sender
 from running import Room, until
 from terminals import in_tmux
+from typist import Typist
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -283,7 +284,7 @@ def test_what_a_loop_from_the_inside_prints_as_json_is_documented(tmp_path: Path
     for ended in ("recorded", "waiting"):
         printed("next")
         assert recorded("--failed", "no") == ended
-    night.room.raymond("answer", "n", "stop", "--no-resume")
+    assert Typist(night.room, "answer", "n", "stop", "--no-resume").end() == 0
     check.document("End", printed("next"))
     assert check.unseen("Became", "End") == []
 

@@ -43,7 +43,8 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
             folder = given.get("hooks_folder", "")
             if folder and hooks.hooks_in(folder) == given["hooks"]:
                 repository.hook(folder, "post-commit")
-        entry = replace(entry, notes=(*entry.notes, *_put_back(step, given, made)))
+        with contextlib.suppress(GitError, OSError):
+            entry = replace(entry, notes=(*entry.notes, *_put_back(step, given, made)))
     return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
 
 

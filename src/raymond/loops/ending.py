@@ -52,7 +52,7 @@ def conclude(loop: LoopRun) -> None:
             _commit_records(loop)
         # The state file comes last: whoever finds it saying that the loop runs does all of this again.
         path = loop.documents.state(loop.loop)
-        snapshot = tuple(summary.remaining(loop))
+        snapshot = tuple(summary.whole(loop))
         with _told("the state file was not written"):
             state.write(path, loop.id, loop.settings, loop.ledger, status_of(loop), snapshot, pid=os.getpid())
 

@@ -112,6 +112,11 @@ def rate(ledger: Ledger) -> str:
     return f"{round(100 * done / all_)}% ({done}/{all_}){apart}" if all_ else f"{none}{apart}"
 
 
+def whole(loop: LoopRun) -> list[str]:
+    """The same, each of them, also of a long queue."""
+    return [one.title for one in loop.selection().ready] if loop.ledger.unlisted else remaining(loop)
+
+
 def remaining(loop: LoopRun) -> list[str]:
     """The titles that can still be worked on."""
     if loop.ledger.ended:
