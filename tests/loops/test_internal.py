@@ -163,6 +163,7 @@ def test_whoever_says_that_it_cannot_be_done_is_believed(inside: Inside, said: s
     assert not (inside.path / "answer.txt").exists(), "what it left is put away"
 
 
+@pytest.mark.slow
 def test_a_changed_test_does_not_count(inside: Inside) -> None:
     inside.begin()
     inside.write({"check.sh": "true\n"})

@@ -77,6 +77,7 @@ def test_tasks_are_handed_out_and_marked_in_their_spec(tmp_path: Path) -> None:
     assert inside.ask("next")["status"] == "done"
 
 
+@pytest.mark.slow
 def test_a_story_is_handed_out_and_recorded(tmp_path: Path) -> None:
     inside = Inside(tmp_path, "story-loop")
     first = inside.ask("next", "--id", "n", "--max-stories", "1")

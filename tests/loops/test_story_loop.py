@@ -219,6 +219,7 @@ def test_stories_that_a_person_judges_can_be_passed_over(tmp_path: Path) -> None
     assert "1. US-2: The reason" in done.out
 
 
+@pytest.mark.slow
 def test_an_agent_cannot_say_that_a_story_passes(tmp_path: Path) -> None:
     cheat = (
         'sed -i \'s/"passes": false/"passes": true/\' docs/prd-status.json;'

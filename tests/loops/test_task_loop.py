@@ -263,6 +263,7 @@ def test_every_version_of_a_document_that_is_put_back_is_kept(tmp_path: Path) ->
     assert [night.git("show", f"{one}:{SPEC}").splitlines()[-1] for one in kept] == ["first words", "last words"]
 
 
+@pytest.mark.slow
 def test_an_agent_may_mark_its_own_task_and_it_counts_for_nothing(tmp_path: Path) -> None:
     mark = f"sed -i '0,/🔵 Planned/s//✅ Complete\\n**Verified:** true/' {SPEC}"
     does = f"grep -q Verified {SPEC} || {mark}; echo ITERATION_COMPLETE"
