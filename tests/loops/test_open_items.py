@@ -57,3 +57,31 @@ def test_a_loop_that_paused_waits_for_the_open_item_of_another(tmp_path: Path) -
         assert done.returncode == 2, done.stderr
     done = night.room.raymond("resume", "s")
     assert "an item of t is handed out to another program" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_no_story_is_added_while_an_item_is_in_work(tmp_path: Path, is_killed: bool) -> None:
+    night = Planned(tmp_path, f"touch $TEST_ROOM/../half\n{WAIT}{BOTH}")
+    (tmp_path / "fix_plan.md").write_text("- [ ] Handle empty input\n", "utf-8")
+    before = {name: night.text(name) for name in ("docs/prd.md", "docs/prd-status.json")}
+    adding = ("prd", "import", "../fix_plan.md", "--yes", "--verify", "true")
+    with night.room.start("task-loop", "start", "--id", "t", "--pause", "0s") as live:
+        until((tmp_path / "half").exists, "the agent works")
+        if is_killed:
+            live.signal(signal.SIGKILL)
+            live.process.wait()
+        for command in (adding, ("prd", "status-init", "--yes")):
+            done = night.room.raymond(*command)
+            assert done.returncode == 2, done.stderr
+            assert (OPEN if is_killed else "a task-loop is running here: t") in done.stderr
+        (tmp_path / "go").touch()
+        if not is_killed:
+            live.process.wait()
+    assert {name: night.text(name) for name in before} == before
+    night.room.clear()
+    if is_killed:
+        assert night.tasks(verb="resume").code == 0
+    done = night.room.raymond(*adding)
+    assert done.returncode == 0, done.stderr
+    assert "Handle empty input" in night.text("docs/prd.md")

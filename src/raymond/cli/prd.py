@@ -2,11 +2,14 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import click
 
 from raymond.cli import loop_questions, loop_verbs, prompt
+from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said, width_of
 from raymond.loops import prd_import, prd_init, starting
@@ -46,12 +49,25 @@ def status_init(docs: str, yes: bool, as_json: bool) -> int:
         medium = survey.has_medium and loop_questions.wants("Take the medium ones too? [y/N]")
     elif not yes and survey.has_medium:
         loop_verbs.tell("only links with high confidence are taken: --yes takes the medium ones too")
-    with prd_init.alone(survey.documents):
+    with _alone(survey.documents):
         fresh = prd_init.look(survey.documents)
         if medium and not yes and fresh.links != survey.links:
             loop_verbs.tell("the links have changed meanwhile: only those with high confidence are taken")
             medium = False
         return _write(fresh, medium=medium, as_json=as_json)
+
+
+@contextmanager
+def _alone(found: Documents) -> Iterator[None]:
+    """No loop is at work here: what is written would be taken for what its agent did, and put back."""
+    project = runs.here()
+    with prd_init.alone(found):
+        starting.check_alone(project)
+        starting.check_open(project, found, "")
+        try:
+            yield
+        finally:
+            starting.let_go(project)
 
 
 def _write(survey: Survey, *, medium: bool, as_json: bool) -> int:
@@ -98,7 +114,7 @@ def import_(file: str, docs: str, kind: str | None, verify: str, yes: bool, dry_
     if not loop_questions.agrees(f"{prd_import.question(plan)} [Y/n]", yes=yes):
         loop_verbs.tell("nothing was written")
         return 0
-    with prd_init.alone(plan.documents):
+    with _alone(plan.documents):
         for line in prd_import.write(_read_again(plan, kind or "", verify), datetime.now(UTC)):
             print(said(line, sys.stdout))
     return 0
