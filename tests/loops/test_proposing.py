@@ -87,3 +87,11 @@ def test_a_story_whose_tasks_are_proposed_passes_by_its_own_check_only(tmp_path:
     assert done.code == 0, done.err
     assert "- US-1: The answer (own check: `sh check.sh`" in done.out
     assert '"notes": "own check: sh check.sh"' in night.text("docs/prd-status.json")
+
+
+def test_a_story_of_more_tasks_than_fit_is_not_cut(tmp_path: Path) -> None:
+    many = "".join(FORM.replace("1.1.1", f"1.1.{one}").replace("ITERATION_COMPLETE\n", "") for one in range(1, 52))
+    night = planned(tmp_path, f"cat <<'X'\n{many}\nITERATION_COMPLETE\nX")
+    done = night.loop("--create-tasks", loop="story-loop")
+    assert "the agent named 51 tasks, and a story has 50 at most: split it" in done.out
+    assert not (night.path / "docs/implementation").exists()

@@ -15,7 +15,7 @@ from raymond.loops.work import Work
 NONE = "the agent named no task of the form that it was asked for"
 UNCLEAR = "the tasks that the agent named cannot be written down as it meant them: one of them is not plain text"
 _MOST = 50
-"""Tasks of a story; whoever names more has not understood what one is."""
+"""Tasks of a story; whoever names more has not understood what one is, or the story is several."""
 _FOLDER = "stories"
 """What the folder of the area is called that these tasks are in, after its number."""
 _PLANNING = " (plan its tasks)"
@@ -23,11 +23,13 @@ _PLANNING = " (plan its tasks)"
 
 def read(reply: str) -> list[Task]:
     """The tasks in the message of an agent."""
-    return [one for one in task_spec.read(markers.without(reply)).tasks if one.title][:_MOST]
+    return [one for one in task_spec.read(markers.without(reply)).tasks if one.title]
 
 
 def plan(work: Work, found: Inspection, tasks: list[Task], reply: str) -> dict[str, Any] | str:
     """Write the spec and the records, and say what the commit will be, or why there is none."""
+    if len(tasks) > _MOST:
+        return f"the agent named {len(tasks)} tasks, and a story has {_MOST} at most: split it"
     if found.changed or found.commits:  # it was asked to change nothing
         name, _ = work.save(found, work.step.visit)
         work.go_back(found)
