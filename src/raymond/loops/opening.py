@@ -286,7 +286,8 @@ def branch_for(place: Place, id: str, settings: Settings) -> str:
 def branch_out(place: Place, id: str, settings: Settings) -> Settings:
     """The settings with the branch that the loop works on, which is checked out then."""
     repository, name = place.repository, branch_for(place, id, settings)
-    if name == repository.branch():
+    before = repository.branch()
+    if name == before:
         return replace(settings, branch=name)
     there = repository.reference(f"refs/heads/{name}")
     if there and there != repository.head():
@@ -294,4 +295,4 @@ def branch_out(place: Place, id: str, settings: Settings) -> Settings:
     else:
         repository.move(f"refs/heads/{name}", repository.head())
         repository.switch(name)
-    return replace(settings, branch=name)
+    return replace(settings, branch=name, began_on=before)

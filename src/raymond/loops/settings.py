@@ -38,6 +38,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     gate_timeout: float = 600.0
     commits: bool = True
     branch: str = ""
+    began_on: str = ""
+    """The branch that was checked out at the start, if the loop works on another one."""
     squash: bool = False
     checkout: str = ""
     """Where it was started, if it works in a worktree that was made for it."""

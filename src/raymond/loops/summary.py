@@ -187,11 +187,22 @@ def advice(loop: LoopRun) -> list[str]:
         found += _after_ralph(loop)
     if any(one.commit for one in ledger.entries):
         found.append(f"read what was committed: {_commits(loop)}")
-    if loop.worktree and loop.run.is_over:
-        tree, there = pasted.word(loop.worktree, "PATH"), pasted.word(loop.settings.checkout, "CHECKOUT")
-        merge = f"git merge {pasted.word(loop.settings.branch, 'BRANCH')}, then " if loop.settings.branch else ""
-        found.append(f"when you are done here: cd {there}, {merge}git worktree remove {tree}")
+    found += _merge(loop)
     return found or ["nothing"]
+
+
+def _merge(loop: LoopRun) -> Iterator[str]:
+    """How a person takes over what was done on a branch of the loop's own."""
+    settings = loop.settings
+    if not loop.run.is_over:
+        return
+    if loop.worktree:
+        tree, there = pasted.word(loop.worktree, "PATH"), pasted.word(settings.checkout, "CHECKOUT")
+        merge = f"git merge {pasted.word(settings.branch, 'BRANCH')}, then " if settings.branch else ""
+        yield f"when you are done here: cd {there}, {merge}git worktree remove {tree}"
+    elif settings.began_on and any(one.commit for one in loop.ledger.entries):
+        onto, own = pasted.word(settings.began_on, "BRANCH"), pasted.word(settings.branch, "BRANCH")
+        yield f"take it over: git switch {onto}, then git merge {own}"
 
 
 def _rest(loop: LoopRun) -> str:
