@@ -317,6 +317,7 @@ def test_an_unknown_command_is_answered_with_one_like_it(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",), ("help",)])
 def test_help_names_every_command_in_its_group(room: Room, args: tuple[str, ...]) -> None:
     done = room.raymond(*args)
@@ -329,6 +330,7 @@ def test_help_names_every_command_in_its_group(room: Room, args: tuple[str, ...]
     assert [*shown] == ["Run", "Loop", "Write", "Upkeep"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(room: Room, command: str) -> None:
     done = room.raymond(command, "--help")
@@ -483,6 +485,7 @@ def test_the_state_file_says_what_status_says(room: Room) -> None:
     assert kept == json.loads(room.raymond("status", "--json").stdout)
 
 
+@pytest.mark.slow
 def test_status_shows_every_agent_and_the_command_that_leads_on(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("status")
@@ -507,12 +510,14 @@ def test_status_of_a_live_run_names_the_process_and_how_to_watch_it(room: Room) 
         assert (lines[0], lines[-1]) == (f"r: running in process {live.pid}", "next: raymond attach r")
 
 
+@pytest.mark.slow
 def test_status_of_a_run_that_is_done_shows_its_result(room: Room) -> None:
     room.drive(DONE)
     lines = room.raymond("status", "r").stdout.splitlines()
     assert (lines[0], lines[-2:]) == ("r: completed", ["result: done", "next: raymond logs r"])
 
 
+@pytest.mark.slow
 def test_status_of_a_failed_run_shows_why(room: Room) -> None:
     room.drive({"START.sh": "echo 'out of paper' >&2; exit 1"})
     lines = room.raymond("status").stdout.splitlines()
@@ -527,6 +532,7 @@ def test_status_of_a_failed_run_shows_why(room: Room) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_list_shows_the_latest_run_first(room: Room) -> None:
     room.drive(DONE, id="first")
     room.drive(ASKS, id="the-second")
@@ -540,6 +546,7 @@ def test_list_shows_the_latest_run_first(room: Room) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_list_as_json_is_one_document(room: Room) -> None:
     room.drive(DONE)
     [row] = json.loads(room.raymond("list", "--json").stdout)
@@ -577,6 +584,7 @@ def test_a_run_whose_driver_is_dead_is_listed_as_interrupted(room: Room) -> None
         assert json.loads(room.raymond("wait", "r", "--json").stdout)["status"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_list_where_nothing_was_started(room: Room) -> None:
     hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
     assert told(room.raymond("list")) == (0, "", f"no run has been started here yet\nhint: {hint}\n")
@@ -619,6 +627,7 @@ def test_a_run_is_named_by_any_unique_beginning(room: Room) -> None:
     assert room.raymond("resume", "al").stdout == "yes\n"
 
 
+@pytest.mark.slow
 def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
     for id in ("alpha-1", "alpha-2"):
         room.drive(DONE, id=id)
@@ -628,6 +637,7 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
     assert re.fullmatch(rf"error: `alpha` is the beginning of 2 runs\nhint: say which:\n{which}", err)
 
 
+@pytest.mark.slow
 def test_an_unknown_id_is_answered_with_one_like_it(room: Room) -> None:
     room.drive(DONE, id="review-1f3a")
     assert told(room.raymond("status", "reviw-1f3a")) == (
@@ -851,6 +861,7 @@ def test_a_reader_that_left_does_not_end_a_run(room: Room) -> None:
     assert json.loads(room.raymond("status", "--json").stdout)["results"] == {"main": "done"}
 
 
+@pytest.mark.slow
 def test_a_result_that_the_terminal_cannot_show_is_written_all_the_same(room: Room) -> None:
     done = room.raymond(
         "run", room.flow({"START.sh": "echo '<result>é</result>'"}), environment={"PYTHONIOENCODING": "ascii"}

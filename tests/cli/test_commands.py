@@ -691,6 +691,7 @@ def test_whoever_resumes_may_name_another_command(room: Room) -> None:
     assert (ended["event"], ended["result"]) == ("ended", "this")
 
 
+@pytest.mark.slow
 def test_a_text_that_no_pipe_holds_is_told_shortened(room: Room) -> None:
     files = {"START.py": "print('<ask next=\"END\">' + 'é' * 100_000 + '</ask>')", "END.sh": "echo '<result></result>'"}
     assert room.command(files, "--notify", TELL).code == 3
@@ -700,6 +701,7 @@ def test_a_text_that_no_pipe_holds_is_told_shortened(room: Room) -> None:
     assert asked["text"] == f"answer it with: raymond answer r main\n\n{mentioned}"
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_does_not_cost_the_run(room: Room) -> None:
     fails = "echo no '\x1b[2J' >&2; cat > /dev/null; exit 9"
     ran = room.command(DONE, "--notify", fails)
@@ -715,6 +717,7 @@ def test_a_command_that_hangs_is_ended_and_does_not_cost_the_run(room: Room) -> 
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_ctrl_c_does_not_reach_a_notification_and_does_not_change_how_the_run_ended(room: Room) -> None:
     slow = f"cd {room.path}; touch telling; {GO}; cd; {TELL}"
     command = [sys.executable, "-m", "raymond", "run", room.flow(FAILS), "--notify", slow]
@@ -750,6 +753,7 @@ def server() -> Iterator[tuple[str, list[tuple[str, str, dict[str, Any]]]]]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_url_gets_the_document_posted(room: Room, server: tuple[str, list[tuple[str, str, dict[str, Any]]]]) -> None:
     address, posted = server
     assert room.command(DONE, "--notify", f"{address}/hook").code == 0
@@ -758,6 +762,7 @@ def test_a_url_gets_the_document_posted(room: Room, server: tuple[str, list[tupl
     assert (document["event"], document["status"], document["result"]) == ("ended", "completed", "done")
 
 
+@pytest.mark.slow
 def test_a_url_that_answers_with_an_error_does_not_cost_the_run(
     room: Room, server: tuple[str, list[tuple[str, str, dict[str, Any]]]]
 ) -> None:

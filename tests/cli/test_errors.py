@@ -1263,6 +1263,7 @@ def test_a_run_needs_no_variable_of_the_environment(room: Room, missing: str) ->
     finished(room, "r", "done")
 
 
+@pytest.mark.slow
 def test_without_a_home_there_is_no_place_for_runs_until_one_is_named(room: Room) -> None:
     before = everything(room)
     command = (*RAYMOND, "run", room.flow(DONE), "--id", "r")
@@ -1281,6 +1282,7 @@ def test_without_a_home_there_is_no_place_for_runs_until_one_is_named(room: Room
     finished(room, "r", "done")
 
 
+@pytest.mark.slow
 def test_a_project_that_may_not_be_written_costs_the_run_nothing_but_its_state_file(room: Room) -> None:
     (room.path / ".raymond" / "workflows").chmod(0o500)
     done = run(room, *as_anyone(), *RAYMOND, "run", room.flow(DONE), "--id", "r")
@@ -1307,6 +1309,7 @@ def test_letters_beyond_ascii_are_shown_in_a_locale_that_has_none(room: Room, lo
     )
 
 
+@pytest.mark.slow
 def test_a_place_beyond_ascii_is_written_out_where_it_cannot_be_shown(room: Room) -> None:
     room.flow(prompt("Größe: <goto>ENDÉ</goto>"), "room/flow")
     done = run(room, *RAYMOND, "run", "flow", environment={"PYTHONIOENCODING": "ascii"})
@@ -1349,6 +1352,7 @@ def _some(screen: io.FileIO) -> bytes:
         return b""  # Linux says so when the last process has left the terminal
 
 
+@pytest.mark.slow
 def test_an_error_at_a_terminal_of_20_columns_is_the_same_and_wrapped_in_its_margin(room: Room) -> None:
     room.flow(prompt("---\nmodle: opus\n---\n"), "room/flow")
     code, text = at_terminal(room, 20, "run", "flow")
@@ -1422,6 +1426,7 @@ def test_a_bug_of_ours_is_said_to_be_one_with_its_traceback_and_ends_with_70(roo
     assert everything(room) == before
 
 
+@pytest.mark.slow
 def test_what_the_machine_has_too_little_of_is_not_our_bug(room: Room) -> None:
     short = BREAKS.replace('RuntimeError("a wheel fell off")', 'OSError(errno.ENOMEM, "Cannot allocate memory")')
     done = run(room, sys.executable, "-c", f"import errno\n{short}")

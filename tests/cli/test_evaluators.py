@@ -106,6 +106,7 @@ def test_a_verdict_may_change_the_directory_and_ask_a_person(room: Room) -> None
     assert "plan.md" in room.raymond("status", "r").stdout
 
 
+@pytest.mark.slow
 def test_a_script_is_evaluated_by_what_it_prints(room: Room) -> None:
     policy = "evaluator: {pattern: '(\\d) failed', verdicts: {2: <goto>FIX</goto>}, default: keep}"
     script = "\n".join(["# /// raymond", f"# {policy}", "# ///", "seq 100000", "echo 2 failed", f"echo '{DONE}'"])
@@ -137,6 +138,7 @@ def test_the_log_of_transitions_has_where_a_red_gate_led(room: Room) -> None:
     assert "\n  requested: result\n  actual: on_fail FIX.sh\n" in moved
 
 
+@pytest.mark.slow
 def test_what_judges_is_set_from_the_command_line_too(room: Room) -> None:
     files = evaluated("pattern: x\nverdicts: {match: keep}\ndefault: keep", f"Fine. {DONE}")
     given = 'START.evaluator={"pattern": "Fine", "verdicts": {"match": "<goto>FIX</goto>"}}'
@@ -144,6 +146,7 @@ def test_what_judges_is_set_from_the_command_line_too(room: Room) -> None:
     assert (ran.code, ran.out) == (0, "fixed\n"), ran.err
 
 
+@pytest.mark.slow
 def test_a_visit_that_has_spent_its_budget_asks_no_judge_and_can_end_the_run(room: Room) -> None:
     evaluator = "prompt: JUDGE\nverdicts: {COMMIT: <goto>FIX</goto>}\ndefault: keep"
     files = evaluated(evaluator, "", JUDGE="COMMIT")
@@ -174,6 +177,7 @@ def mine(room: Room, more: str = "") -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_a_judge_without_a_model_is_refused_before_the_run(room: Room) -> None:
     ran = room.command(mine(room))
     assert ran.code == 6

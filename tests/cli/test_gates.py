@@ -229,6 +229,7 @@ def test_a_pattern_that_seals_nothing_is_told(room: Room) -> None:
     assert re.fullmatch(r"sealed 1 file in \w+: here.txt", sealed)
 
 
+@pytest.mark.slow
 def test_a_check_that_cannot_start_is_mended_in_its_file_and_the_run_goes_on(room: Room) -> None:
     files = {"START.md": "---\ngate: no-such-check\n---\nDo it. <result>done</result>", "replies.yaml": REPLIES}
     done = room.raymond("run", room.flow(files), "--id", "r")
@@ -242,6 +243,7 @@ def test_a_check_that_cannot_start_is_mended_in_its_file_and_the_run_goes_on(roo
 REPLIES = "START:\n  - <result>done</result>\n"
 
 
+@pytest.mark.slow
 def test_replies_that_are_given_for_a_run_are_used_whatever_the_settings_name(room: Room) -> None:
     room.settings('backend = "mine"\n[backends.mine]\ncommand = ["false"]\ncost = 1.00\n')
     (room.path / "mine.yaml").write_text(REPLIES)

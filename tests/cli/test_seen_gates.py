@@ -295,6 +295,7 @@ def test_exactly_the_commands_of_the_gates_are_allowed(room: Room) -> None:
     assert "also allowed: WebSearch, Bash(make test)" in shown, "the settings count too"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "what"), [("ls *.txt", "`*`"), ("echo a\nls", "a line break"), ("make:*", "`*`")])
 def test_a_command_that_no_pattern_allows_alone_is_refused(room: Room, command: str, what: str) -> None:
     flow = room.flow(gated(f"gate: {json.dumps(command)}", DONE))
@@ -306,6 +307,7 @@ def test_a_command_that_no_pattern_allows_alone_is_refused(room: Room, command: 
     )
 
 
+@pytest.mark.slow
 def test_there_has_to_be_a_gate_to_allow_its_commands(room: Room) -> None:
     done = room.raymond("run", room.flow({"START.sh": f"echo '{DONE}'"}), "--allow-gate-commands")
     assert (done.returncode, done.stderr) == (
@@ -328,6 +330,7 @@ def test_what_is_allowed_is_journaled_and_a_resume_can_allow_it_later(room: Room
     assert again.run.rights.allowed == ("Bash(ls)",)
 
 
+@pytest.mark.slow
 def test_a_step_cannot_allow_what_its_own_run_may_not(room: Room) -> None:
     inner = room.flow(gated("gate: make test", DONE), "inner")
     start = f'"{sys.executable}" -m raymond run {inner} --allow-gate-commands 2>&1 | grep -o "a step cannot.*"\n'

@@ -136,6 +136,7 @@ HONESTY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name == "commits by itself" else [pytest.mark.slow]) for name in HONESTY],

@@ -37,6 +37,7 @@ def test_a_gate_takes_no_command_for_tables(command: str) -> None:
     assert found == command or found == [{"run": command}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [("--deny", "touch *"), pytest.param((), marks=pytest.mark.slow)])
 def test_a_task_whose_check_looks_like_tables_runs_nothing_in_them(tmp_path: Path, flags: tuple[str, ...]) -> None:
     spec = f"### 1.1.1. Answer\n\n**Status:** 🔵 Planned\n**Verification:**\n- command: `{TABLES}`\n"

@@ -28,6 +28,7 @@ for log in docs/session_logs/*; do echo forged >> $log; done
 STATUS = json.dumps({"stories": [{"id": "US-1", "passes": False}]}, indent=2) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["commit-msg", pytest.param("post-commit", marks=pytest.mark.slow)])
 def test_a_hook_changes_no_document_of_the_loop(tmp_path: Path, name: str) -> None:
     files = {SPEC: TEXT, "docs/prd-status.json": STATUS, "lint.sh": ":\n"}

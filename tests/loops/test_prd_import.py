@@ -142,6 +142,7 @@ def test_a_file_that_has_grown_adds_what_is_new(tmp_path: Path) -> None:
     assert task.check.run == "sh ship.sh | tee log"
 
 
+@pytest.mark.slow
 def test_a_checklist_and_a_plan_come_into_the_same_area(tmp_path: Path) -> None:
     room = room_with(tmp_path)
     (room.path / "docs/implementation/4-mine").mkdir(parents=True)
@@ -177,6 +178,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert everything(room) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["prd.json", "plan.md"])
 def test_an_import_that_was_cut_off_is_completed(tmp_path: Path, file: str) -> None:
     room = room_with(tmp_path)
@@ -191,6 +193,7 @@ def test_an_import_that_was_cut_off_is_completed(tmp_path: Path, file: str) -> N
     assert text(room, "prd.md").encode() == whole[str(room.path / "docs/prd.md")]
 
 
+@pytest.mark.slow
 def test_an_id_that_the_status_remembers_is_not_given_again(tmp_path: Path) -> None:
     room = room_with(tmp_path)
     (room.path / "docs/prd-status.json").write_text('{"stories": [{"id": "US-001"}, {"id": "US-8"}]}', "utf-8")
@@ -200,6 +203,7 @@ def test_an_id_that_the_status_remembers_is_not_given_again(tmp_path: Path) -> N
     assert status(room)["US-001"]["removed"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "more", "said"),
     [
@@ -222,6 +226,7 @@ def test_what_cannot_be_imported_is_refused_with_its_place(
     assert everything(room) == {}
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_there_and_a_prd_that_hides_what_follows_are_refused(tmp_path: Path) -> None:
     room = room_with(tmp_path)
     os.mkfifo(room.path / "pipe")
@@ -242,6 +247,7 @@ def test_a_file_that_is_not_there_and_a_prd_that_hides_what_follows_are_refused(
     assert (room.path / "other.md").read_text("utf-8") == "# P\n<!-- open\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "said"),
     [

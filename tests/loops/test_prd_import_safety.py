@@ -96,6 +96,7 @@ def test_an_import_that_was_killed_is_completed_by_the_same_import(room: Room, d
     assert again.stdout.endswith("nothing is new\n")
 
 
+@pytest.mark.slow
 def test_a_status_that_was_built_meanwhile_gets_what_the_import_would_have_noted(room: Room) -> None:
     argv = [sys.executable, "-c", STRUCK, "2", "prd", "import", "a.json", "--yes", "--verify", "true"]
     subprocess.run(argv, cwd=room.path, env=room.environment, capture_output=True, timeout=PATIENCE)
@@ -106,6 +107,7 @@ def test_a_status_that_was_built_meanwhile_gets_what_the_import_would_have_noted
     assert status(room)["US-1"]["history"] == []
 
 
+@pytest.mark.slow
 def test_what_a_file_calls_done_later_is_not_taken_over(room: Room) -> None:
     room.raymond("prd", "import", "a.json", "--yes")
     (room.path / "a.json").write_text(stories("a").replace("false", "true"), "utf-8")
@@ -133,6 +135,7 @@ def test_imports_at_once_lose_nothing_and_give_no_id_twice(room: Room) -> None:
     assert {*status(room)} == {one.id for one in found}
 
 
+@pytest.mark.slow
 def test_documents_that_change_while_a_person_reads_are_read_again(room: Room) -> None:
     typist = Typist(room, "prd", "import", "plan.md")
     typist.sees(r"\[Y/n\]")
@@ -163,6 +166,7 @@ def test_without_a_terminal_nobody_says_yes(room: Room) -> None:
     assert os.listdir(room.path / "docs") == []
 
 
+@pytest.mark.slow
 def test_a_plan_shows_its_check_and_keeps_its_context_and_its_ticks(room: Room) -> None:
     done = room.raymond("prd", "import", "plan.md", "--yes")
     assert done.stdout.startswith(

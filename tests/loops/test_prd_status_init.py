@@ -92,6 +92,7 @@ def test_yes_takes_the_medium_ones_too_and_they_stay(shop: Room) -> None:
     assert linked(shop) == LINKS | MEDIUM
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_when_the_file_is_there(shop: Room) -> None:
     shop.raymond("prd", "status-init", "--yes")
     before = status(shop)
@@ -111,6 +112,7 @@ def test_nothing_is_lost_when_the_file_is_there(shop: Room) -> None:
     assert after["stories"][4]["history"][0]["notes"] == "its verification changed"
 
 
+@pytest.mark.slow
 def test_a_broken_file_is_kept_aside_and_built_anew(shop: Room) -> None:
     path = shop.path / "docs/prd-status.json"
     for aside in ("prd-status.json.broken", "prd-status.json.broken_2"):
@@ -122,6 +124,7 @@ def test_a_broken_file_is_kept_aside_and_built_anew(shop: Room) -> None:
         assert len(status(shop)["stories"]) == 10
 
 
+@pytest.mark.slow
 def test_a_link_is_not_followed(shop: Room) -> None:
     elsewhere = shop.path / "elsewhere.json"
     elsewhere.write_text("mine", "utf-8")
@@ -148,6 +151,7 @@ def test_programs_get_one_document(shop: Room) -> None:
     assert done.stderr == REPORTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -164,6 +164,7 @@ def test_a_judge_without_a_verdict_is_named(tmp_path: Path, judge: str, told: st
     assert f"The judge of the goal {told}" in ran.err
 
 
+@pytest.mark.slow
 def test_a_goal_without_a_small_model_says_how_to_name_one(tmp_path: Path) -> None:
     ran = ralph(night_of(tmp_path), "--goal", "n.txt says 2")
     assert (ran.code, ran.out) == (2, "")

@@ -75,6 +75,7 @@ def test_a_resume_that_is_killed_while_it_takes_over_a_persons_work_can_be_repea
     assert night.subjects == ["start", "mine", "feat: write the answer", "chore(loop): records"]
 
 
+@pytest.mark.slow
 def test_without_a_loop_there_is_nothing_to_resume_stop_or_show(tmp_path: Path) -> None:
     night = Night(tmp_path)
     for verb in ("resume", "stop", "status"):
@@ -391,6 +392,7 @@ def test_a_session_log_that_is_gone_is_written_anew_from_the_commits(tmp_path: P
     assert "Publish" in night.text(f"docs/session_logs/{written}")
 
 
+@pytest.mark.slow
 def test_the_queue_is_a_persons_between_items_and_an_agents_during_a_turn(tmp_path: Path) -> None:
     """What is in the newest log when an item begins counts; what is put there while an agent works is proposed."""
     night = Night(tmp_path, agent=f"{WAIT}{HONEST}")

@@ -28,6 +28,7 @@ def ids(path: Path) -> tuple[list[str], list[str]]:
     return list(found.tasks), [one.place for one in found.doubts if one.message == TOLD]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [pytest.param(one, marks=pytest.mark.slow) for one in HIDDEN][:-1] + ["in the index"])
 def test_a_spec_that_an_agent_hides_is_not_done(tmp_path: Path, how: str) -> None:
     folder, does = HIDDEN[how]
@@ -70,6 +71,7 @@ def test_without_commits_or_a_repository_specs_count(tmp_path: Path) -> None:
     assert ids(tmp_path) == ([], ["implementation/1-core/1.4-answers.md"])
 
 
+@pytest.mark.slow
 def test_a_person_is_told_which_spec_does_not_count(tmp_path: Path) -> None:
     night = Night(tmp_path, **{SPEC.replace("/", "__"): TEXT, ".gitignore": "*.log\n"})
     night.write({"docs/implementation/9-x.log/9.1-o.md": OTHER})

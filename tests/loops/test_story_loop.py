@@ -241,6 +241,7 @@ def test_a_story_waits_for_those_it_depends_on(tmp_path: Path) -> None:
     assert "US-2: The reason: US-1 has to pass first" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prd", "flags", "error"),
     [
@@ -255,6 +256,7 @@ def test_bad_input_names_the_way_out(tmp_path: Path, prd: str, flags: tuple[str,
     assert error in done.err
 
 
+@pytest.mark.slow
 def test_without_a_status_file_the_command_that_makes_it_is_named(tmp_path: Path) -> None:
     done = Stories(tmp_path, init=False).start()
     assert done.code == 2

@@ -121,6 +121,7 @@ def test_a_fix_task_repairs_what_failed_and_verifies_both(tmp_path: Path) -> Non
     assert done.code == 0, "what failed is repaired"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "taken"),
     [
@@ -297,6 +298,7 @@ def test_two_tasks_of_one_id_are_refused_with_both_places(tmp_path: Path) -> Non
     assert night.spec == TEXT + "\n### 1.4.1. Again\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "flags", "error"),
     [
@@ -312,6 +314,7 @@ def test_bad_input_names_the_way_out(tmp_path: Path, spec: str, flags: tuple[str
     assert "hint: " in done.err
 
 
+@pytest.mark.slow
 def test_a_check_that_cannot_be_read_is_no_missing_check(tmp_path: Path) -> None:
     night = Tasks(tmp_path, TEXT.replace("expected: 0", "expected: fine"))
     done = night.start("--dry-run")
