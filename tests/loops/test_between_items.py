@@ -1,4 +1,4 @@
-"""What somebody changes between two items of a loop that is worked through from the inside."""
+"""What somebody changes while nobody has an item of a loop from the inside: a person sees it before it counts."""
 
 import json
 import subprocess
@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from planned import SPEC, Planned
+from planned import SPEC, STATUS, Planned
 from typist import Typist
 
 
-def ask(night: Planned, verb: str, *args: str, said: str = "", code: int = 0) -> dict[str, Any]:
+def ask(
+    night: Planned, verb: str, *args: str, said: str = "", code: int | None = 0, loop: str = "task-loop"
+) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "raymond", "task-loop", verb, "--json", *args],
+        [sys.executable, "-m", "raymond", loop, verb, "--json", *args],
         cwd=night.path,
         env=night.room.environment,
         capture_output=True,
@@ -22,9 +24,12 @@ def ask(night: Planned, verb: str, *args: str, said: str = "", code: int = 0) ->
         check=False,
         input=said,
     )
-    assert done.returncode == code, done.stderr
+    assert code in (None, done.returncode), done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+pytestmark = pytest.mark.slow
 
 
 def one_done(path: Path) -> Planned:
@@ -35,31 +40,159 @@ def one_done(path: Path) -> Planned:
     return night
 
 
-@pytest.mark.slow
-def test_files_that_changed_between_two_items_are_named(tmp_path: Path) -> None:
+def waits(night: Planned, loop: str = "task-loop") -> str:
+    """What a person is asked when somebody wants the next item."""
+    found = ask(night, "next", code=3, loop=loop)
+    assert (found["status"], found["command"]) == ("waiting", "raymond answer n continue")
+    return str(found["question"])
+
+
+def agree(night: Planned, answer: str = "continue") -> None:
+    assert Typist(night.room, "answer", "n", answer, "--no-resume").end() == 0
+
+
+def verified(text: str) -> str:
+    """The spec with everything marked as done."""
+    return text.replace("🔵 Planned", "✅ Complete\n**Verified:** true (2026-11-18, sh check.sh)")
+
+
+def test_new_files_are_named_and_belong_to_the_next_item(tmp_path: Path) -> None:
     night = one_done(tmp_path)
-    night.write({"check.sh": "exit 0\n", "late.txt": "x\n"})
-    assert ask(night, "next")["changed"] == ["check.sh", "late.txt"]
+    night.write({"late.txt": "x\n"})
+    assert ask(night, "next")["changed"] == ["late.txt"]
     night.write({"why.txt": "because\n"})
     ask(night, "record", said="ITERATION_COMPLETE")
-    told = "`check.sh`, `late.txt` changed before `1.4.2. Explain it` was handed out, when nobody had an item"
+    told = "`late.txt` changed before `1.4.2. Explain it` was handed out, when nobody had an item"
     assert told in ask(night, "next")["summary"]
 
 
-@pytest.mark.slow
-def test_a_plan_that_changed_between_two_items_waits_for_a_person(tmp_path: Path) -> None:
-    night = one_done(tmp_path)
-    night.write({SPEC: night.spec.replace("grep -q because why.txt", "true")})
-    waits = ask(night, "next", code=3)
-    assert (waits["status"], waits["command"]) == ("waiting", "raymond answer n continue")
-    assert f"`{SPEC}` changed after the last item had ended" in waits["question"]
-    assert ask(night, "next", code=3)["status"] == "waiting", "whoever asks again does not get it"
-    assert night.room.raymond("answer", "n", "continue", "--no-resume").returncode == 2, "not without a terminal"
-    assert Typist(night.room, "answer", "n", "continue", "--no-resume").end() == 0
-    assert ask(night, "next")["item"]["check"] == "true"
-
-
-@pytest.mark.slow
 def test_nothing_is_said_where_nothing_changed(tmp_path: Path) -> None:
     night = one_done(tmp_path)
     assert ask(night, "next")["changed"] == []
+
+
+def test_a_plan_that_changed_waits_for_a_person_at_a_terminal(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.write({SPEC: night.spec.replace("grep -q because why.txt", "true")})
+    assert f"\n- changed `{SPEC}`\n" in waits(night)
+    assert waits(night), "whoever asks again does not get it"
+    assert night.room.raymond("answer", "n", "continue", "--no-resume").returncode == 2, "not without a terminal"
+    agree(night)
+    assert ask(night, "next")["item"]["check"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("files", "doubt"),
+    [
+        ({"check.sh": "exit 0\n"}, "changed `check.sh`"),
+        ({"tests/test_it.py": "def test_it(): pass\n"}, "added `tests/test_it.py`"),
+        ({"conftest.py": "\n"}, "added `conftest.py`"),
+        ({".claude/settings.json": "{}\n"}, "added .claude/settings.json (.claude decides what runs elsewhere)"),
+        (
+            {".github/workflows/x.yml": "on: push\n"},
+            "added .github/workflows/x.yml (.github decides what runs elsewhere)",
+        ),
+    ],
+)
+def test_files_that_decide_something_wait_for_a_person(tmp_path: Path, files: dict[str, str], doubt: str) -> None:
+    night = one_done(tmp_path)
+    night.write(files)
+    assert f"\n- {doubt}\n" in waits(night)
+
+
+def test_a_loop_does_not_end_with_a_plan_that_somebody_has_ticked_off(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    before = night.subjects
+    night.write({SPEC: verified(night.spec)})
+    assert f"\n- changed `{SPEC}`\n" in waits(night), "and not that nothing is left"
+    assert night.subjects == before
+
+
+def test_stories_that_somebody_lets_pass_are_asked_about(tmp_path: Path) -> None:
+    night = Planned(tmp_path)
+    ask(night, "next", "--id", "n", loop="story-loop")
+    night.write({"answer.txt": "42\n"})
+    assert ask(night, "record", said="ITERATION_COMPLETE", loop="story-loop")["verdict"] == "passed"
+    night.write({STATUS: night.text(STATUS).replace('"passes": false', '"passes": true')})
+    assert f"\n- changed `{STATUS}`\n" in waits(night, "story-loop")
+
+
+@pytest.mark.parametrize("answer", ["continue", "stop"])
+def test_stop_commits_no_plan_that_a_person_has_not_let_pass(tmp_path: Path, answer: str) -> None:
+    night = one_done(tmp_path)
+    night.write({SPEC: verified(night.spec)})
+    stopped = night.room.raymond("task-loop", "stop")
+    assert stopped.stdout == "n stops once a person has answered: raymond answer n continue\n"
+    agree(night, answer)
+    summary = ask(night, "next")["summary"]
+    assert f"- when nobody had an item, somebody changed `{SPEC}`" in summary
+    assert (night.git("status", "--short", SPEC) == "") is (answer == "continue")
+
+
+def test_a_cancelled_loop_commits_no_plan_that_somebody_has_changed(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.write({SPEC: verified(night.spec)})
+    assert night.room.raymond("cancel", "n").returncode == 0
+    ask(night, "next", "--id", "m", "--on-dirty", "continue")
+    assert "Verified:** true" not in night.git("show", f"HEAD:{SPEC}").partition("1.4.2")[2]
+
+
+def test_a_yes_counts_for_what_was_shown(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.write({"docs/critical-learnings.md": "harmless\n"})
+    assert SPEC not in waits(night)
+    night.write({SPEC: night.spec.replace("grep -q because why.txt", "id")})
+    agree(night)
+    assert f"\n- changed `{SPEC}`\n" in waits(night)
+    agree(night)
+    assert ask(night, "next")["item"]["check"] == "id"
+
+
+def test_the_plan_is_watched_while_a_person_is_asked_about_a_failure(tmp_path: Path) -> None:
+    night = Planned(tmp_path)
+    ask(night, "next", "--id", "n", "--on-fail", "pause")
+    assert ask(night, "record", "--failed", "no", code=3)["status"] == "waiting"
+    night.write({SPEC: night.spec.replace("sh check.sh", "true")})
+    agree(night)
+    assert f"\n- changed `{SPEC}`\n" in waits(night)
+
+
+def test_what_decides_what_git_does_is_put_back_and_asked_about(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.git("config", "core.fsmonitor", "evil.sh")
+    night.write({".git/hooks/post-checkout": "#!/bin/sh\n"})
+    main = night.git("rev-parse", "main")
+    night.git("update-ref", "refs/heads/main", night.git("rev-parse", "HEAD"))
+    asked = waits(night)
+    assert "core.fsmonitor, which was put back\n" in asked
+    assert "post-checkout, which was put back\n" in asked
+    assert "\n- moved main\n" in asked
+    assert not (night.path / ".git/hooks/post-checkout").exists()
+    assert "fsmonitor" not in night.text(".git/config")
+    night.git("update-ref", "refs/heads/main", main)
+    agree(night)
+    assert "\n- moved main\n" in waits(night), "a person who puts something back is asked once more"
+    agree(night)
+    assert ask(night, "next")["item"]["title"] == "1.4.2. Explain it"
+
+
+def test_commits_of_nobody_are_asked_about(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.write({"extra.txt": "x\n"})
+    night.commit("feat: extra\n\nRaymond-Item: n/forged")
+    assert " (made 1 of its own)\n" in waits(night)
+
+
+def test_a_process_that_waits_for_the_commit_changes_nothing_unseen(tmp_path: Path) -> None:
+    """It writes as soon as the work is committed, before anybody has noted how things stand."""
+    night = Planned(tmp_path)
+    ask(night, "next", "--id", "n")
+    night.write({"answer.txt": "42\n"})
+    waiting = f"until [ $(git rev-list --count HEAD) -gt {len(night.subjects)} ]; do :; done"
+    late = f"{waiting}; sed -i 's/grep -q because why.txt/true/' {SPEC}"
+    with subprocess.Popen(["bash", "-c", late], cwd=night.path, env=night.room.environment) as running:
+        ask(night, "record", said="ITERATION_COMPLETE", code=None)  # it may be asked about at once
+        running.wait()
+    assert night.fields("1.4.2")["Verification"] == "`true`"
+    assert night.fields("1.4.1")["Status"] == "✅ Complete"
+    assert f"\n- changed `{SPEC}`\n" in waits(night)

@@ -126,7 +126,7 @@ def _hand_out(loop: LoopRun, *, as_json: bool) -> int:
 
 
 def _record(loop: str, docs: str, failed: str | None, wait: float, *, as_json: bool) -> int:
-    _, there = _found(loop, docs)
+    _, there = _found(loop, docs, waits=True)
     reply = _reply(failed)
     if there is None:
         raise UsageError(f"no active {loop_verbs.name_of(loop)}", hint=f"raymond {loop} next starts one")
@@ -202,14 +202,18 @@ def _launch(loop: LoopRun) -> None:
 # both
 
 
-def _found(loop: str, docs: str) -> tuple[Place, LoopRun | None]:
-    """Where this is, and the loop that is open here; one that has its own agents is left to itself."""
+def _found(loop: str, docs: str, *, waits: bool = False) -> tuple[Place, LoopRun | None]:
+    """Where this is, and the loop that is open here; one that has its own agents is left to itself.
+
+    `waits`: whoever asks waits for a process that still writes down how the loop has ended.
+    """
     place, found = loop_verbs.find(loop, docs)
     there = found.loop if found else None
     if found and there and found.is_unconcluded:
-        if handing.is_ending(there):
+        if not handing.is_ending(there):
+            ending.conclude(there)
+        elif not waits:
             raise _checked(there)
-        ending.conclude(there)
     if there and not there.settings.internal and not there.run.is_over:
         hint = f"raymond {loop} status shows it, raymond {loop} resume continues it, raymond cancel {there.id} ends it"
         raise UsageError(f"{there.id} has agents of its own, and has not ended", hint=hint)

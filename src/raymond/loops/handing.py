@@ -52,6 +52,9 @@ def limit(step: Step, ledger: Ledger) -> None:
         ledger.ended, ledger.why = "exhausted", "the time is used up"
 
 
+# The next three are for steps of loops that began before there was `parking`.
+
+
 def note_tree(step: Step) -> None:
     """Note how all files are when an item has ended and nobody has the next one."""
     replace(step.file(_TREE), step.repository.tree().encode())

@@ -123,6 +123,16 @@ class Ledger(Struct, kw_only=True):
     """What went wrong beside the items."""
     passed: list[tuple[str, str]] = []
     """Titles of items that were blocked, passed over or only proposed, and why."""
+    parked: str = ""
+    """Of a loop from the inside: how everything stood when nobody had an item any more."""
+    parked_since: str = ""
+    """The commit of all files with which what a person is asked about was compared."""
+    doubted: list[str] = []
+    """What has changed since, and no person has let pass."""
+    shown: int = 0
+    """How many of these a person was shown."""
+    between: list[str] = []
+    """Files that have changed since."""
 
     def write(self) -> str:
         """As it is handed on."""
@@ -248,6 +258,11 @@ _BARE = (
     "log",
     "noticed",
     "passed",
+    "parked",
+    "parked_since",
+    "doubted",
+    "shown",
+    "between",
 )
 _NEEDED = ("number", "key", "title", "verdict")
 _EMPTY: dict[str, Any] = asdict(Entry(number=0, key="", title="", verdict="")) | dict.fromkeys(_NEEDED)
