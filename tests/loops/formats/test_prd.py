@@ -126,8 +126,6 @@ def test_a_comment_hides_a_field_and_moves_no_line() -> None:
         ("### US-1: a\n- x\n### US-1: b\n", 3, "there are two stories US-1, and only the first one counts"),
         ("## User Stories\n### US-1 a\n", 2, "`US-1 a` is not read as a story: write `### US-1: Title`"),
         ("### US-1:\n**Verification:** manual\n", 1, "US-1 has no title"),
-        ("### US-1: a\n**Implemented by:** 1.1.1-1.1.3\n", 2, "a range of tasks is not read: name each task, or their group"),
-        ("### US-1: a\n**Implemented by:** somebody\n", 2, "this names no task: write ids such as `1.4.1`"),
         ("### US-1: a\n**Priority:** high\n", 2, "`high` is not a priority such as 1"),
         ("### US-1: a\n**Depends on:** US-1\n", 2, "US-1 depends on itself"),
         ("### US-1: a\n**Priority:** 1\n**Priority:** 2\n", 3, "this is given twice, and only the first one counts"),
@@ -193,9 +191,7 @@ def test_a_verification_is_read_as_people_write_it(body: str, expected: StoryChe
 def test_a_malformed_verification_is_a_problem_and_never_none(body: str, problem: str) -> None:
     story = one(f"**Implemented by:** 1.1.1\n{body}")
     assert (story.given, story.problem) == (None, problem)
-    assert story.check(has_tasks=True) == StoryCheck(
-        "manual", criteria=(f"its verification cannot be used: {problem}",)
-    )
+    assert story.check(has_tasks=True) == StoryCheck("manual", criteria=(f"it cannot be verified: {problem}",))
 
 
 def test_an_expectation_that_cannot_be_read_is_a_problem() -> None:
@@ -251,6 +247,26 @@ def test_criteria_end_with_their_list(body: str, criteria: tuple[str, ...]) -> N
 )
 def test_tasks_are_those_of_the_field_only(body: str, tasks: tuple[str, ...]) -> None:
     assert one(body).implemented_by == tasks
+
+
+@pytest.mark.parametrize(
+    ("field", "rest", "way_out"),
+    [
+        ("Implemented by:** 1.1.1-1.1.3", "-", "name each task, or their group, as in `1.4.1, 1.4.2`"),
+        ("Implemented by:** 1.1.1 to 1.1.3", "to", "name each task, or their group, as in `1.4.1, 1.4.2`"),
+        ("Implemented by:**\n- 1.1.1\n- the rest", "the rest", "name each task, or their group, as in `1.4.1, 1.4.2`"),
+        ("Implemented by:** somebody", "somebody", "name each task, or their group, as in `1.4.1, 1.4.2`"),
+        ("Depends on:** US-2 to US-4", "to", "name each story, as in `US-1, US-2`"),
+        ("Depends on:** us-2", "us-2", "name each story, as in `US-1, US-2`"),
+    ],
+)
+def test_a_story_that_names_more_than_ids_has_a_problem(field: str, rest: str, way_out: str) -> None:
+    text = f"### US-1: a\n**Verification:** `true`\n**{field}\n"
+    (story,) = prd.read(text).stories
+    assert story.problem == f"`{rest}` in `{field.partition(':')[0]}` is not read: {way_out}"
+    assert story.given is None
+    assert story.check().kind == "manual"
+    assert Doubt(f"US-1 cannot be verified: {story.problem}", 3) in prd.read(text).doubts
 
 
 def test_the_commands_of_a_check_are_those_of_its_parts_too() -> None:

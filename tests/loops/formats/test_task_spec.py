@@ -4,6 +4,7 @@ import pytest
 
 from raymond.language.check import Check
 from raymond.loops.formats import task_spec
+from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.task import Task
 
 SPEC = """# 1.4 Parser
@@ -318,3 +319,21 @@ def test_ids_are_sorted_as_a_person_counts() -> None:
     assert keys == sorted(keys)
     assert len(set(keys)) == len(ids)
     assert (task_spec.area("1.4.10a"), task_spec.group("1.4.10a")) == ("1", "1.4")
+
+
+def test_a_task_that_implements_more_than_ids_has_a_problem() -> None:
+    text = "### 1.1.1. a\n**Implements:** US-1 to US-3\n**Verification:** `true`\n"
+    (task,) = task_spec.read(text).tasks
+    assert task.implements == ("US-1", "US-3")
+    assert task.problem == "`to` in `Implements` is not read: name each story, as in `US-1, US-2`"
+    assert task.check is None
+    assert Doubt(task.problem, 2) in task_spec.read(text).doubts
+
+
+def test_a_task_may_list_what_it_implements_and_may_implement_something_else() -> None:
+    (task,) = task_spec.read("### 1.1.1. a\n**Implements:**\n- US-1\n- [US-2](../prd.md)\n\nText.\n").tasks
+    assert (task.implements, task.problem) == (("US-1", "US-2"), "")
+    text = "### 1.1.1. a\n**Implements:** the RFC\n**Verification:** `true`\n"
+    (task,) = task_spec.read(text).tasks
+    assert (task.implements, task.problem, bool(task.check)) == ((), "", True)
+    assert [one.line for one in task_spec.read(text).doubts] == [2]

@@ -30,6 +30,11 @@ def told(name: str, field: str) -> str:
     return f"`{name}` is not read: did you mean `{field.capitalize()}`?"
 
 
+def quoted(text: str) -> str:
+    """Somebody's words in a sentence of ours: backticks around others would hide where they end."""
+    return f'"{text}"' if "`" in text else f"`{text}`"
+
+
 def unread(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
     """Lines that look like a verification, but are not a field: what is said about each, and where it begins."""
     for found in _LINE.finditer(text, start, end):

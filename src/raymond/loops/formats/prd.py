@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.loops.formats import comments, near_fields, sections, story_verification
+from raymond.loops.formats import comments, id_list, near_fields, sections, story_verification
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.sections import Heading, Line
 from raymond.loops.formats.story import Story, StoryCheck
 from raymond.patterns import regex
 
 TITLE = "User Stories"
-ID = r"[A-Z][A-Z0-9]*-[0-9]+"
+ID = id_list.STORY
 _HEAD = regex(rf"({ID})[ \t]*(?:[:.–—-]+[ \t]*(.*)|$)")
 _ALMOST = regex(rf"\[?{ID}\b")
 _LEVELS = range(2, 6)
@@ -34,10 +34,6 @@ _KNOWN = tuple(_FIELDS)
 _FIRST = frozenset("*_-+avidpAVIDP")
 """What a line with a field can begin with."""
 _ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]?\](?:[ \t]+|$))?(.*)")
-_TASK = regex(r"(?<![\w.])[0-9]{1,6}(?:\.[0-9]{1,6}){0,2}[a-z]?(?![\w])")
-_RANGE = regex(r"[0-9][a-z]?`?[ \t]*(?:[-–—]|to|\.\.)[ \t]*`?[0-9]")
-_TARGET = regex(r"\]\([^)\n]*\)")
-_STORY = regex(rf"\b{ID}\b")
 _NUMBER = regex(r"[Pp]?([0-9]{1,4})")
 _ROLE, _WANT, _BENEFIT = regex(r"\bas an?\b", re.I), regex(r"\bI want\b", re.I), regex(r"\bso that\b", re.I)
 _INTRO = 4000
@@ -180,8 +176,8 @@ class _Reader:
     def story(self, id: str, title: str, text: str) -> Story:
         self._split()
         criteria = tuple(self._criteria())
-        verification = self._verification(criteria)
         tasks, depends, priority = self._tasks(), self._depends(id), self._priority()
+        verification = self._verification(criteria)
         if not title:
             self._doubt(f"{id} has no title")
         if not (criteria or tasks or "verification" in self.fields):
@@ -301,23 +297,25 @@ class _Reader:
         return None if self.problem else found.check
 
     def _tasks(self) -> tuple[str, ...]:
-        field = self.fields.get("tasks")
-        if field is None:
-            return ()
-        told = _TARGET.sub("]", "\n".join(field.texts()))
-        found = tuple(dict.fromkeys(_TASK.findall(told)))
-        if _RANGE.search(told):
-            self.doubts.append(Doubt("a range of tasks is not read: name each task, or their group", field.number))
-        elif not found and sections.plain(told) not in ("", "none", "tbd", "-"):
-            self.doubts.append(Doubt("this names no task: write ids such as `1.4.1`", field.number))
-        return found
+        way_out = "name each task, or their group, as in `1.4.1, 1.4.2`"
+        return self._named_in("tasks", id_list.TASKS, f"in `Implemented by` is not read: {way_out}")
 
     def _depends(self, id: str) -> tuple[str, ...]:
-        field = self.fields.get("depends")
-        found = _STORY.findall("\n".join(field.texts())) if field else []
-        if field and id in found:
-            self.doubts.append(Doubt(f"{id} depends on itself", field.number))
-        return tuple(dict.fromkeys(one for one in found if one != id))
+        way_out = "name each story, as in `US-1, US-2`"
+        found = self._named_in("depends", id_list.STORIES, f"in `Depends on` is not read: {way_out}")
+        if id in found:
+            self.doubts.append(Doubt(f"{id} depends on itself", self.fields["depends"].number))
+        return tuple(one for one in found if one != id)
+
+    def _named_in(self, name: str, ids: re.Pattern[str], told: str) -> tuple[str, ...]:
+        """The ids in a field; whatever else is there keeps the story from passing."""
+        field = self.fields.get(name)
+        if field is None:
+            return ()
+        found = id_list.read(field.texts(), ids)
+        if found.rest:
+            self._unreadable(f"{near_fields.quoted(found.rest)} {told}", field.number)
+        return found.ids
 
     def _priority(self) -> int:
         field = self.fields.get("priority")

@@ -133,7 +133,7 @@ def _updated(old: dict[str, Any], story: Story, links: Mapping[str, Sequence[str
 def _undone(old: dict[str, Any], story: Story, check: dict[str, Any], tasks: list[str]) -> str:
     """Why a story that passed does not pass any more; nothing if it does."""
     if story.problem:
-        return f"its verification cannot be used: {story.problem}"
+        return f"it cannot be verified: {story.problem}"
     if _core(old.get("verification") or {}) != _core(check):
         return "its verification changed"
     added = [one for one in tasks if one not in (old.get("implementedBy") or ())]

@@ -46,7 +46,7 @@ class Story(Struct, frozen=True):
     given: StoryCheck | None = None
     """What its `Verification` says; None when it has none."""
     problem: str = ""
-    """Why its `Verification` cannot be used. Such a story is neither unverified nor verified otherwise."""
+    """Why its `Verification`, or what it names, cannot be used. It is neither unverified nor verified otherwise."""
     implemented_by: tuple[str, ...] = ()
     """Tasks such as `1.4.1`, groups such as `1.4`, areas such as `1`."""
     priority: int = 1
@@ -59,7 +59,7 @@ class Story(Struct, frozen=True):
         What cannot be used is left to a person, who is told so: nothing else may pass in its place.
         """
         if self.problem:
-            return StoryCheck("manual", criteria=(f"its verification cannot be used: {self.problem}",))
+            return StoryCheck("manual", criteria=(f"it cannot be verified: {self.problem}",))
         if self.given:
             return self.given
         if has_tasks or self.implemented_by:

@@ -33,7 +33,7 @@ class Task(Struct, frozen=True, kw_only=True):
     proposed: bool = False
     """An agent added it."""
     problem: str = ""
-    """Why its check cannot be read: such a task has no `check`, but must not count as one that needs none."""
+    """Why its check, or what it implements, cannot be read: it has no `check`, but is not one that needs none."""
     body: str
     """The section without its heading, for the agent."""
     line: int

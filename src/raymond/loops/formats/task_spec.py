@@ -5,7 +5,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import Any
 
-from raymond.loops.formats import near_fields, task_check, task_layout
+from raymond.loops.formats import id_list, near_fields, task_check, task_layout
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.task import Spec, Status, Task
 from raymond.loops.formats.task_layout import Field, Layout, Place
@@ -162,9 +162,18 @@ class _Reader:
     def _block(self, field: Field, limit: int) -> str:
         return self.text[field.colon : self.layout.stop(field, limit)].strip(_BLANKS).replace("\r\n", "\n")
 
-    def implements(self, field: Field, _: int, values: dict[str, Any]) -> None:
-        words = self._value(field).replace(",", " ").replace(";", " ").replace("`", " ").split()
-        values["implements"] = tuple(word for word in words if word.lower() not in ("and", "&", "none", "-"))
+    def implements(self, field: Field, limit: int, values: dict[str, Any]) -> None:
+        value = self._value(field)
+        goes_on = not value.strip() or value.rstrip().endswith(",")
+        told = self.mask[field.value : self.layout.stop(field, limit)] if goes_on else value
+        found = id_list.read(told.splitlines(), id_list.STORIES)
+        values["implements"] = found.ids
+        if not found.rest:
+            return
+        message = f"{near_fields.quoted(found.rest)} in `Implements` is not read: name each story, as in `US-1, US-2`"
+        self._doubt(message, field.start)
+        if found.ids:  # to leave out a story that is meant would let that pass without this task
+            values.update(check=None, problem=values.get("problem") or message)
 
     def proposed(self, field: Field, _: int, values: dict[str, Any]) -> None:
         value = self._value(field).strip("*_` ").lower()
