@@ -182,3 +182,83 @@ def test_a_plan_shows_its_check_and_keeps_its_context_and_its_ticks(room: Room) 
     assert story.given.kind == "tasks"
     spec = (room.path / "docs/implementation/1-imported/1.1-plan.md").read_text("utf-8")
     assert "> - [ ] a\n> - [x] b\n" in spec
+
+
+def planted(room: Room, more: str = "", *, command: str = "true", status: str = "🔵 Planned") -> None:
+    """A spec that says of itself that an import has written it."""
+    folder = room.path / "docs/implementation/9-x"
+    folder.mkdir(parents=True)
+    (folder / "9.9-y.md").write_text(
+        f"# 9.9 y\n\n## 9.9.9. c 7\n<!-- raymond import c.json/US-7 -->\n\n**Status:** {status}\n{more}"
+        f"**Implements:** US-7\n**Verification:**\n- command: `{command}`\n- expected: 0\n",
+        "utf-8",
+    )
+    one = {"id": "US-7", "title": "c 7", "acceptanceCriteria": [], "priority": 1}
+    (room.path / "c.json").write_text(json.dumps({"userStories": [one]}), "utf-8")
+
+
+def test_a_task_that_is_there_already_with_another_check_is_refused(room: Room) -> None:
+    planted(room, "**Verified:** true\n", status="✅ Complete")
+    done = room.raymond("prd", "import", "c.json", "--verify", "npm test", "--yes")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: docs/implementation/9-x/9.9-y.md:3: 9.9.9 is there already, with another check: `true` instead of"
+        " `npm test`\nhint: remove that task, then import again, or keep its check: --verify true\n"
+    )
+    assert not (room.path / "docs/prd.md").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "status", "told"),
+    [
+        ("", "✅ Complete", "and is marked as complete, which c.json does not say"),
+        ("**Verified:** true\n", "🔵 Planned", "and is marked as verified, which c.json does not say"),
+        ("", "🔵 Planned\n**Proposed:** no\n**Context:** x\n", ""),
+        ("**Implements:** US-7, US-8\n", "🔵 Planned", "but not as it would be written"),
+    ],
+)
+def test_a_task_that_is_there_already_is_taken_only_as_the_import_would_write_it(
+    room: Room, more: str, status: str, told: str
+) -> None:
+    planted(room, more, command="npm test", status=status)
+    done = room.raymond("prd", "import", "c.json", "--verify", "npm test", "--yes")
+    if told:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"docs/implementation/9-x/9.9-y.md:3: 9.9.9 is there already, {told}\n" in done.stderr
+    else:
+        assert done.stdout.startswith(
+            "US-7: c 7\n"
+            "  9.9.9. npm test (there already: docs/implementation/9-x/9.9-y.md:3, 🔵 Planned)\n"
+            "added 1 story to docs/prd.md\n"
+        )
+        assert done.stderr.startswith(
+            "Add 1 story to docs/prd.md, with tasks in docs/implementation/9-x/9.9-y.md? [Y/n] yes\n"
+        )
+
+
+@pytest.mark.slow
+def test_two_files_of_one_name_are_not_taken_for_each_other(room: Room) -> None:
+    for folder in ("pa", "pb"):
+        other = room.path.parent / folder
+        other.mkdir()
+        (other / "prd.json").write_text(stories(folder, 2), "utf-8")
+    assert room.raymond("prd", "import", "../pa/prd.json", "--yes").returncode == 0
+    done = room.raymond("prd", "import", "../pb/prd.json", "--yes")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: prd.json/US-1 was imported before with another title: docs/prd.md:5: pa 1\n"
+        "hint: if `pb 1` is another story, give the file another name and import it;"
+        " if it is the same, give both the same title\n"
+    )
+    (room.path.parent / "pb/prd.json").rename(room.path.parent / "pb/other.json")
+    assert room.raymond("prd", "import", "../pb/other.json", "--yes").returncode == 0
+    assert len(status(room)) == 4
+
+
+@pytest.mark.slow
+def test_a_story_whose_title_a_person_has_changed_was_imported_before(room: Room) -> None:
+    room.raymond("prd", "import", "a.json", "--yes")
+    path = room.path / "docs/prd.md"
+    path.write_text(path.read_text("utf-8").replace(": a 1\n", ": Something better\n"), "utf-8")
+    assert room.raymond("prd", "import", "a.json", "--yes").stdout.endswith("nothing is new\n")

@@ -1,21 +1,24 @@
 """Imports stories that other tools keep: into docs/prd.md, a spec of their own, and docs/prd-status.json."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from glob import escape as glob_escape
 from glob import glob
+from itertools import zip_longest
 
 from msgspec import Struct
 
 from raymond.errors import Error, UsageError
 from raymond.faces.words import many
-from raymond.loops import documents, prd_init, spec_files
+from raymond.loops import documents, prd_init, prd_marks, spec_files
 from raymond.loops.documents import LARGEST, PRD, PRD_STATUS, SPECS, Documents
 from raymond.loops.formats import checklist, comments, imported_text, prd, prd_status, ralph_prd, task_spec
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.prd_marks import Marked
 from raymond.loops.spec_files import SpecFile
+from raymond.loops.specs import Placed
 from raymond.patterns import regex
 
 KINDS = ("prd-json", "fix-plan", "ralphex")
@@ -38,8 +41,8 @@ class Addition(Struct, frozen=True):
     tasks: tuple[tuple[str, ForeignTask], ...]
     """With their ids."""
     depends_on: tuple[str, ...]
-    is_written: bool = False
-    """Its tasks are in a spec already: an import was cut off."""
+    written: tuple[Placed, ...] = ()
+    """Its tasks, if they are in a spec already: an import was cut off, or somebody else has written them."""
 
 
 class Import(Struct, frozen=True):
@@ -84,10 +87,16 @@ def look(found: Documents, file: str, kind: str, verify: str) -> Import:
     new = [one for one in plan.stories if imported_text.mark(name, one.key) not in lines]
     group, spec = _place(found, specs, file)
     command = verify or imported_text.one_command(plan.commands)
-    stories = tuple(_additions(found, new, there, specs, name, group))
+    known = prd.read(there).stories
+    marked = prd_marks.read(name, known, specs)
+    stories = tuple(_additions(_Ids({one.id for one in known} | _remembered(found)), new, marked, group))
+    for one in stories:
+        prd_marks.check_tasks(found, marked, one.id, one.story, one.written, command)
     fresh = {one.key for one in new}
     before = [one for one in plan.stories if one.key not in fresh]
-    left = tuple(_unrecorded(found, before, there, specs, name))
+    if kind != "fix-plan":  # the keys of a checklist are made of its titles
+        prd_marks.check_titles(found, marked, before)
+    left = tuple(_unrecorded(found, before, marked))
     return Import(found, file, name, plan, command, stories, len(before), left, there, group, spec)
 
 
@@ -149,47 +158,37 @@ def _place(found: Documents, specs: list[SpecFile], file: str) -> tuple[str, str
     return f"{area}.{group}", os.path.join(SPECS, f"{area}-{_IMPORTED}", f"{area}.{group}-{slug}.md")
 
 
-def _additions(
-    found: Documents, new: list[ForeignStory], there: str, specs: list[SpecFile], name: str, group: str
-) -> Iterator[Addition]:
-    stories = prd.read(there).stories
-    taken = {one.id for one in stories} | _remembered(found)
-    marked = {line: one.id for one in stories for line in one.body.splitlines()[:3]}
-    written = {line: task for spec in specs for task in spec.tasks for line in task.body.splitlines()[:3]}
+def _additions(taken: "_Ids", new: list[ForeignStory], marked: Marked, group: str) -> Iterator[Addition]:
     ids: dict[str, str] = {}
-    known: dict[str, list[str]] = {}
+    known: dict[str, tuple[Placed, ...]] = {}
     for story in new:
-        tasks = [written.get(imported_text.mark(name, _key(story, task))) for task in story.tasks]
-        own = next((id for task in tasks if task for id in task.implements), "")
-        if own and own not in taken and all(tasks):
-            known[story.key] = [task.id for task in tasks if task]
-        ids[story.key] = own if story.key in known else _id(story.id, taken)
-        taken.add(ids[story.key])
+        tasks = marked.tasks_of(story)
+        own = next((id for one in tasks if one for id in one.task.implements), "")
+        if own and own not in taken.ids and all(tasks):
+            known[story.key] = tuple(one for one in tasks if one)
+        ids[story.key] = taken.take(own) if story.key in known else taken.new(story.id)
     number = 0
     for story in new:
         numbers = range(number + 1, number + 1 + len(story.tasks))
-        number += 0 if story.key in known else len(story.tasks)
-        names = known.get(story.key) or [f"{group}.{one}" for one in numbers]
-        needed = [ids.get(one) or marked.get(imported_text.mark(name, one)) for one in story.depends_on]
+        written = known.get(story.key, ())
+        number += 0 if written else len(story.tasks)
+        names = [one.task.id for one in written] or [f"{group}.{one}" for one in numbers]
+        needed = [ids.get(one) or marked.id_of(one) for one in story.depends_on]
         depends = tuple(one for one in needed if one and one != ids[story.key])
         pairs = tuple(zip(names, story.tasks, strict=True))
-        yield Addition(ids[story.key], story, pairs, depends, is_written=story.key in known)
+        yield Addition(ids[story.key], story, pairs, depends, written)
 
 
-def _unrecorded(
-    found: Documents, before: list[ForeignStory], there: str, specs: list[SpecFile], name: str
-) -> Iterator[tuple[str, ForeignStory]]:
+def _unrecorded(found: Documents, before: list[ForeignStory], marked: Marked) -> Iterator[tuple[str, ForeignStory]]:
     status, broken = prd_init.before(found)
     if broken:
         return
     known = {one["id"]: one for one in status["stories"]} if status else {}
-    marked = {line: one.id for one in prd.read(there).stories for line in one.body.splitlines()[:3]}
-    tasks = {line: task for spec in specs for task in spec.tasks for line in task.body.splitlines()[:3]}
     for story in before:
-        id = marked.get(imported_text.mark(name, story.key), "")
-        own = [tasks.get(imported_text.mark(name, _key(story, task))) for task in story.tasks]
+        id = marked.id_of(story.key)
         # A story that the file calls done only now is not taken over: its tasks say what it was.
-        was_done = story.is_done and all(one and one.status == "complete" for one in own)
+        own = marked.tasks_of(story)
+        was_done = story.is_done and all(one and one.task.status == "complete" for one in own)
         if id and (id not in known or (was_done and not known[id].get("history"))):
             yield id, story
 
@@ -200,17 +199,28 @@ def _remembered(found: Documents) -> set[str]:
     return {one["id"] for one in before["stories"]} if before else set()
 
 
-def _key(story: ForeignStory, task: ForeignTask) -> str:
-    return task.key if task.key == story.key else f"{story.key}/{task.key}"
+class _Ids:
+    """The ids that stories have."""
 
+    def __init__(self, ids: Iterable[str]) -> None:
+        self.ids: set[str] = set()
+        self._highest = 0
+        for id in ids:
+            self.take(id)
 
-def _id(given: str, taken: set[str]) -> str:
-    """An id that no story has: the one it has in its file, if that is free."""
-    wanted = f"US-{int(given)}" if given.isdecimal() and given.isascii() and len(given) < 7 else given
-    if _ID.fullmatch(wanted) and wanted not in taken:
-        return wanted
-    numbers = [int(one[3:]) for one in taken if one.startswith("US-") and one[3:].isdecimal()]
-    return f"US-{1 + max(numbers, default=0)}"
+    def take(self, id: str) -> str:
+        """Note that a story has this one."""
+        self.ids.add(id)
+        if id.startswith("US-") and id[3:].isdecimal():
+            self._highest = max(self._highest, int(id[3:]))
+        return id
+
+    def new(self, given: str) -> str:
+        """One that no story has: the one it has in its file, if that is free."""
+        wanted = f"US-{int(given)}" if given.isdecimal() and given.isascii() and len(given) < 7 else given
+        if _ID.fullmatch(wanted) and wanted not in self.ids:
+            return self.take(wanted)
+        return self.take(f"US-{self._highest + 1}")
 
 
 # What is written
@@ -240,7 +250,7 @@ def _write_stories(plan: Import) -> Iterator[str]:
     _check(plan, spec, text)
     if spec:
         documents.write(plan.documents.path(plan.spec), spec)
-        count = sum(len(one.tasks) for one in plan.stories if not one.is_written)
+        count = sum(len(one.tasks) for one in plan.stories if not one.written)
         yield f"wrote {plan.documents.shown(plan.spec)}: {many(count, 'task')}"
     _forget_unfinished(plan.documents)
     documents.write(plan.documents.path(PRD), text)
@@ -255,13 +265,13 @@ def _forget_unfinished(found: Documents) -> None:
 
 
 def _spec(plan: Import) -> str:
-    new = [one for one in plan.stories if not one.is_written]
+    new = [one for one in plan.stories if not one.written]
     if not new:
         return ""
     parts = [imported_text.head(plan.group, plan.plan.title, plan.name)]
     for one in new:
         for id, task in one.tasks:
-            key = _key(one.story, task)
+            key = prd_marks.key(one.story, task)
             parts.append(imported_text.task(id, task, name=plan.name, key=key, story=one.id, command=plan.command))
     return "\n".join(parts)
 
@@ -297,7 +307,7 @@ def _check(plan: Import, spec: str, text: str) -> None:
         if story is None or story.problem or story.implemented_by != tuple(id for id, _ in one.tasks):
             what = f"{plan.file}:{one.story.line}: this cannot be added to {plan.documents.shown(PRD)} as it is"
             raise Error(what, hint="change its title or text, or add the story by hand")
-        for id, _ in () if one.is_written else one.tasks:
+        for id, _ in () if one.written else one.tasks:
             task = tasks.get(id)
             run = task.check.run if task and task.check else ""
             if task is None or task.problem or task.implements != (one.id,) or run != plan.command:
@@ -325,9 +335,10 @@ def lines(plan: Import) -> Iterator[str]:
         yield f"{one.id}: {one_line(one.story.title)}{done}"
         if len(one.tasks) > 1:
             yield f"  check of each task: {plan.command or 'manual'}"
-        for id, task in one.tasks:
+        for (id, task), placed in zip_longest(one.tasks, one.written):
             what = one_line(task.title) if len(one.tasks) > 1 else plan.command or "manual"
-            yield f"  {id}. {what}{_claimed(task) if len(one.tasks) > 1 or task.ticked else ''}"
+            said = _claimed(task) if len(one.tasks) > 1 or task.ticked else ""
+            yield f"  {id}. {what}{said}{_there(plan.documents, placed) if placed else ''}"
     for id, story in plan.unrecorded:
         yield f"{id}: {one_line(story.title)} (imported before, and missing in {plan.documents.shown(PRD_STATUS)})"
 
@@ -339,12 +350,20 @@ def _claimed(task: ForeignTask) -> str:
     return f" ({len(task.ticked)} of {len(task.criteria)} boxes are ticked in the file)" if task.ticked else ""
 
 
+def _there(found: Documents, placed: Placed) -> str:
+    """Where a task is already, and how it stands: its check is the one that was asked for."""
+    status = task_spec.SHOWN[placed.task.status]
+    return f" (there already: {found.shown(placed.place)}:{placed.task.line}, {status})"
+
+
 def question(plan: Import) -> str:
     """What a person is asked."""
     if not plan.stories:
         return f"Complete {plan.documents.shown(PRD_STATUS)}?"
-    spec = plan.documents.shown(plan.spec)
-    return f"Add {_count(len(plan.stories))} to {plan.documents.shown(PRD)}, with tasks in {spec}?"
+    written = [task.place for one in plan.stories for task in one.written]
+    new = [] if all(one.written for one in plan.stories) else [plan.spec]
+    specs = " and ".join(plan.documents.shown(one) for one in dict.fromkeys((*new, *written)))
+    return f"Add {_count(len(plan.stories))} to {plan.documents.shown(PRD)}, with tasks in {specs}?"
 
 
 def _count(number: int) -> str:
