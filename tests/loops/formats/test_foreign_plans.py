@@ -138,6 +138,43 @@ def test_an_item_of_a_checklist_has_the_same_key_wherever_it_moves() -> None:
     }
 
 
+def test_items_whose_digests_begin_alike_are_both_kept() -> None:
+    text = "# fix\n- [ ] do the thing number 480\n- [ ] do the thing number 6170\n- [ ] do the thing number 6170\n"
+    found = checklist.read_fix_plan(text)
+    assert [one.title[-4:].strip() for one in found.stories] == ["480", "6170"]
+    assert (found.stories[0].key, len(found.stories[1].key)) == ("783d3619", 64)
+    assert [one.line for one in found.doubts] == [4]
+
+
+@pytest.mark.parametrize(
+    ("heading", "key", "title"),
+    [
+        ("### Task 3", "Task 3", "Task 3"),
+        ("### Task 3 - Receipts", "Task 3", "Receipts"),
+        ("## Task 3: Receipts", "Task 3", "Receipts"),
+        ("### **Iteration 3.1 – Receipts**", "Task 3.1", "Receipts"),
+        ("### task 3b. Receipts", "Task 3b", "Receipts"),
+    ],
+)
+def test_the_heading_of_a_task_of_ralphex_may_look_different(heading: str, key: str, title: str) -> None:
+    plan = f"# P\n## Validation Commands\n- `a`\n### Task 2: b\n- [x] c\n{heading}\n- [ ] d\n"
+    (story,) = checklist.read_ralphex(plan).stories
+    assert [(one.key, one.title, one.criteria, one.is_done) for one in story.tasks] == [
+        ("Task 2", "b", ("c",), True),
+        (key, title, ("d",), False),
+    ]
+    assert checklist.is_ralphex(plan.replace("### Task 2: b", "### Task 2"))
+
+
+def test_other_headings_of_a_plan_are_no_tasks() -> None:
+    text = (
+        "# P\n### Task 1: a\n- [ ] b\n### Task list\n- [ ] c\n#### Task 2: notes\n- [ ] d\n## Task force: e\n- [ ] f\n"
+    )
+    (story,) = checklist.read_ralphex(text).stories
+    assert [(one.key, one.criteria) for one in story.tasks] == [("Task 1", ("b", "c", "d"))]
+    assert not checklist.is_ralphex("# P\n## Task 1 - a\n- [ ] b\n"), "a checklist, as before"
+
+
 def test_a_plan_of_ralphex_is_one_story_with_its_tasks() -> None:
     found = checklist.read_ralphex(RALPHEX)
     assert found.commands == ("go test ./...", "golangci-lint run")
@@ -161,7 +198,7 @@ def test_a_list_without_work_is_refused() -> None:
     with pytest.raises(Unreadable, match=r"no item begins with `- \[ \]`"):
         checklist.read_fix_plan("# Fix plan\n- a\n")
     with pytest.raises(Unreadable, match="no heading is like `### Task 1: Title`"):
-        checklist.read_ralphex("# Plan\n## Task 1: a\n")
+        checklist.read_ralphex("# Plan\n## Task force: a\n")
 
 
 PIECES = [

@@ -14,6 +14,10 @@ from raymond.patterns import regex
 
 BOX = regex(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[([ xX])\](?:[ \t]+(.*)|$)")
 TASK = regex(r"(?:Task|Iteration)[ \t]+([^:]+?)[ \t]*:[ \t]*(.*)", re.IGNORECASE)
+_NUMBERED = regex(
+    r"(?:Task|Iteration)[ \t]+#?([0-9]{1,9}(?:\.[0-9]{1,9})*[a-z]?)(?:[ \t]*(?::|\.|–|—|-)[ \t]*(.*)|$)", re.IGNORECASE
+)
+"""The same as people write it: `Task 3`, `Task 3 - Title`, or at the second level."""
 _ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)")
 _DESCRIBES = regex(r"\[\s*[ xX]?\s*\]")
 """What ralphex takes for a description of the format, not for work."""
@@ -39,13 +43,17 @@ class _Box(Struct):
 def read_fix_plan(text: str) -> ForeignPlan:
     """The stories of a checklist: one for each box that is not under another one; headings are areas."""
     found: dict[str, ForeignStory] = {}
+    digests: dict[str, str] = {}
     doubts = []
     for box in _boxes(text):
         area = " ".join(box.area.split())
-        key = sha256(f"{area}\0{box.title}".casefold().encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+        digest = sha256(f"{area}\0{box.title}".casefold().encode("utf-8", "replace")).hexdigest()
+        is_alike = digests.get(digest[:_DIGITS], digest) != digest  # another one of thousands begins as this one
+        key = digest if is_alike else digest[:_DIGITS]
         if key in found:
             doubts.append(Doubt("this is there twice, and only the first one counts", box.line))
             continue
+        digests[key] = digest
         said = "\n".join(([f"Area: {area}", ""] if area else []) + box.text).strip()
         ticked = () if box.is_ticked else tuple(box.ticked)
         task = ForeignTask(key, box.title, said, tuple(box.inner), box.is_ticked, ticked)
@@ -96,10 +104,9 @@ def read_ralphex(text: str) -> ForeignPlan:
     tasks: dict[str, ForeignTask] = {}
     doubts: list[Doubt] = []
     for number, line, rest in _sections(text):
-        name = _heading(line.text)
-        level = len(line.text.strip()) - len(line.text.strip().lstrip("#"))
-        if level == 3 and (found := TASK.fullmatch(name)):
-            task = _task(found[1], found[2], rest)
+        name, level = _heading(line.text), _level(line.text)
+        if found := _begun(line):
+            task = _task(found[1], found[2] or "", rest)
             if task.key in tasks:
                 doubts.append(Doubt(f"there are two tasks {task.key}, and only the first one counts", number))
             tasks.setdefault(task.key, task)
@@ -126,9 +133,8 @@ def _sections(text: str) -> Iterator[tuple[int, Line, list[Line]]]:
     is_task = False
     for number, line in _numbered(text):
         if line.kind == "heading":
-            name = _heading(line.text)
-            begins = bool(TASK.fullmatch(name)) and line.text.lstrip().startswith("### ")
-            is_note = is_task and line.text.lstrip().startswith("###") and not begins
+            begins = _begun(line) is not None
+            is_note = is_task and _level(line.text) > 2 and not begins
             if not is_note:
                 if head:
                     yield (*head, rest)
@@ -137,6 +143,18 @@ def _sections(text: str) -> Iterator[tuple[int, Line, list[Line]]]:
         rest.append(line)
     if head:
         yield (*head, rest)
+
+
+def _begun(line: Line) -> re.Match[str] | None:
+    """The number and title of the task that a heading begins."""
+    name, level = _heading(line.text), _level(line.text)
+    found = _NUMBERED.fullmatch(name) if level in (2, 3) else None
+    return found or (TASK.fullmatch(name) if level == 3 else None)
+
+
+def _level(line: str) -> int:
+    bare = line.removeprefix(sections.BYTE_ORDER_MARK).strip()
+    return len(bare) - len(bare.lstrip("#"))
 
 
 def _task(number: str, title: str, lines: list[Line]) -> ForeignTask:
@@ -171,8 +189,10 @@ def _commands(number: int, lines: list[Line], doubts: list[Doubt]) -> Iterator[s
 
 
 def is_ralphex(text: str) -> bool:
-    """Whether a text has the heading of a task of ralphex."""
-    return any(line.kind == "heading" and TASK.fullmatch(_heading(line.text)) for _, line in _numbered(text))
+    """Whether a text has the heading of a task of ralphex; one without a colon, and the commands of a plan."""
+    headings = [line for _, line in _numbered(text) if line.kind == "heading"]
+    has_commands = any(sections.plain(_heading(one.text)) == _VALIDATION for one in headings)
+    return any(TASK.fullmatch(_heading(one.text)) or (has_commands and _begun(one)) for one in headings)
 
 
 def is_checklist(text: str) -> bool:
