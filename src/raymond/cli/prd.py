@@ -1,19 +1,22 @@
 """`raymond prd`: the stories of a project, and what is known of them."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import click
+from msgspec import Struct
 
+from raymond import pasted
 from raymond.cli import loop_questions, loop_verbs, prompt
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said, width_of
 from raymond.loops import prd_import, prd_init, starting
-from raymond.loops.documents import PRD_STATUS, Documents
+from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.prd_import import Import
 from raymond.loops.prd_init import Survey
 
@@ -35,7 +38,11 @@ def status_init(docs: str, yes: bool, as_json: bool) -> int:
 
     What the file holds already is kept: passes, history and fields of others.
     """
-    survey = prd_init.look(_documents(docs))
+    found = _documents(docs)
+    again = Again("status-init", docs, [("--yes", yes), ("--json", as_json)])
+    for name in ("", PRD):
+        prd_init.check_top(found, name, again.at(found))
+    survey = prd_init.look(found)
     if not as_json:
         print("\n".join(prd_init.table(survey, width_of(sys.stdout))))
         sys.stdout.flush()
@@ -86,6 +93,25 @@ def _documents(docs: str) -> Documents:
     return starting.place_here(docs, needs_git=False).documents
 
 
+class Again(Struct, frozen=True):
+    """A command as it was typed, for the top of the repository."""
+
+    verb: str
+    docs: str
+    flags: list[tuple[str, str | bool | None]]
+    file: str = ""
+
+    def at(self, found: Documents) -> str:
+        """The command to paste."""
+        up = os.path.relpath(os.path.realpath(found.top), os.path.realpath(found.cwd))
+        words = ["raymond", pasted.flag("-C", up, "DIR"), "prd", self.verb]
+        if self.file:
+            words.append(pasted.word(os.path.relpath(os.path.realpath(self.file), os.path.realpath(found.top)), "FILE"))
+        for name, value in [("--docs", self.docs if self.docs != "docs" else None), *self.flags]:
+            words += [name] if value is True else [pasted.flag(name, value, "TEXT")] if value else []
+        return " ".join(words)
+
+
 @command.command("import")
 @click.argument("file", metavar="FILE")
 @_DOCS
@@ -100,7 +126,13 @@ def import_(file: str, docs: str, kind: str | None, verify: str, yes: bool, dry_
     Each gets tasks in a new implementation spec. What was imported before is not added again. Without a terminal it
     needs --yes.
     """
-    plan = prd_import.look(_documents(docs), file, kind or "", verify)
+    found = _documents(docs)
+    given: list[tuple[str, str | bool | None]] = [("--as", kind), ("--verify", verify), ("--yes", yes)]
+    again = Again("import", docs, [*given, ("--dry-run", dry_run)], file).at(found)
+    prd_init.check_top(found, "", again)
+    if prd_init.is_at_top(found, PRD):
+        loop_verbs.tell(f"warning: {found.shown(PRD)} is new here, and the repository has one at its top: {again}")
+    plan = prd_import.look(found, file, kind or "", verify)
     for line in prd_import.doubts(plan):
         loop_verbs.tell(f"warning: {line}")
     for line in prd_import.lines(plan):

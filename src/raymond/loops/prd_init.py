@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -92,6 +93,21 @@ def check_folders(found: Documents) -> None:
     for path, shown in ((found.folder, found.docs), (found.path(SPECS), found.shown(SPECS))):
         if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
             raise UsageError(f"{shown} is not a folder", hint="rename it, or name another folder: --docs DIR")
+
+
+def check_top(found: Documents, name: str, again: str) -> None:
+    """Refuse a folder without a document that the top of its repository has; `again` is the command for there."""
+    if is_at_top(found, name):
+        shown = found.shown(name) if name else f"folder {found.docs}"
+        what = f"there is no {shown} here, but there is one at the top of the repository"
+        hint = f"{again}; or mkdir {shlex.quote(found.docs)}, if this folder is to have its own" if not name else again
+        raise UsageError(what, hint=hint)
+
+
+def is_at_top(found: Documents, name: str) -> bool:
+    """Whether a document is not here, but at the top of the repository."""
+    there = os.path.join(found.top, found.docs, name)
+    return not os.path.lexists(found.path(name).rstrip("/")) and os.path.exists(there)
 
 
 def before(found: Documents) -> tuple[Status | None, str]:
