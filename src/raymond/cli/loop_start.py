@@ -105,10 +105,15 @@ class Start:
         return (background.start if self.given.show.detach else foreground.drive)(handle, self.given.show)
 
     def _nothing(self, agenda: Agenda) -> int:
-        print(f"nothing to do: {agenda.where} {agenda.empty}")
-        for title, why in agenda.passed():
-            print(said(f"  {title}: {why}", sys.stdout))
-        loop_verbs.tell(f"hint: {self.opens}")
+        print(f"nothing to do: {agenda.nothing}")
+        blocked = [] if self.loop == SESSION else agenda.selection.blocked
+        for number, (title, why) in enumerate(agenda.passed()):
+            print(said(f"  {title}: {'blocked: ' if number < len(blocked) else ''}{why}", sys.stdout))
+        if blocked:
+            where = os.path.join(agenda.docs, blocked[0].item.place)
+            loop_verbs.tell(f"hint: to unblock a task, set its **Status:** to 🔵 Planned: {where}")
+        elif not agenda.settled:
+            loop_verbs.tell(f"hint: {self.opens}")
         return 0
 
     def _show(self, place: Place, settings: Settings, agenda: Agenda) -> int:
@@ -144,7 +149,7 @@ def hand(loop: str, place: Place, given: dict[str, Any], more: dict[str, Any]) -
     settings, agenda = agendas.prepare(place, settings)
     _warn(agenda)
     if not agenda.selection.ready:
-        return f"nothing to do: {agenda.where} {agenda.empty}"
+        return f"nothing to do: {agenda.nothing}"
     opening.branch_for(place, id, settings)
     tree = config.tree_of(os.getcwd())
     options = starts.configured(starts.Options(id=id), config.load(tree), config.site_rules())

@@ -31,6 +31,13 @@ class Agenda(Struct, frozen=True):
     """The folder of documents, as people are told it."""
     empty: str = _NOTHING
     """Why nothing could be worked on, if nothing can."""
+    settled: str = ""
+    """That all which was asked for is done, if it is."""
+
+    @property
+    def nothing(self) -> str:
+        """Why nothing can be worked on, in words."""
+        return self.settled or f"{self.where} {self.empty}"
 
     @property
     def selection(self) -> Selection:
@@ -76,8 +83,12 @@ def _agenda(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
         empty = f"has no `## {queue.TITLE}`" if read.section is None else _NOTHING
         where = found.shown(LOGS, settings.source)
         return settings, Agenda(where, source_of(found, settings).look(Ledger()), found.docs, empty)
-    looked = source_of(found, settings).look(Ledger())
-    return settings, Agenda(found.shown(PRD if settings.loop == STORIES else SPECS), looked, found.docs)
+    source = source_of(found, settings)
+    looked = source.look(Ledger())
+    settled = "" if looked.selection.ready else source.settled()
+    return settings, Agenda(
+        found.shown(PRD if settings.loop == STORIES else SPECS), looked, found.docs, settled=settled
+    )
 
 
 def _check_programs(agenda: Agenda) -> None:

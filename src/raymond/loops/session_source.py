@@ -60,6 +60,10 @@ class SessionSource(Struct, frozen=True):
         chosen = select(items, ledger, self.settings)
         return replace(chosen, passed=[*chosen.passed, *passed])
 
+    def settled(self) -> str:
+        """Nothing: the queue says what is done."""
+        return ""
+
     def place(self, looked: Looked, item: Item) -> str:
         """The session log."""
         return os.path.join(LOGS, looked.log) if looked.log else ""

@@ -32,6 +32,9 @@ class Source(Protocol):
     def look(self, ledger: Ledger) -> Looked:
         """What there is to do, after what was done."""
 
+    def settled(self) -> str:
+        """That all which was asked for is done, in words; empty when it is not."""
+
     def place(self, looked: Looked, item: Item) -> str:
         """The document that an item comes from, relative to the folder of documents; empty when there is none."""
 

@@ -22,6 +22,9 @@ _PROPOSED = (
 )
 
 
+_UNCHECKED = "{task} has no check, so {id} cannot be verified{how}: give it a **Verification:**{or_else}"
+
+
 class Linked(Struct, frozen=True):
     """A story, and the names of the tasks that it takes."""
 
@@ -94,7 +97,17 @@ def _obstacle(
     blocked = [one.task for one in left if one.task.status == "blocked"]
     if blocked and not settings.runs_tasks:
         return f"task {blocked[0].id} is blocked: {blocked[0].reason or 'the spec says so'}"
-    return ""
+    return _unchecked(story, left, counts_tasks=counts_tasks) if settings.runs_tasks else ""
+
+
+def _unchecked(story: Story, left: list[Placed], *, counts_tasks: bool) -> str:
+    """Why a story could not pass once its tasks are done: one of them is never verified."""
+    tasks = [one.task for one in left if one.task.status != "blocked" and not one.task.problem]
+    bare = next((one.id for one in tasks if not one.check and not one.is_manual), "")
+    if not bare:
+        return ""
+    how, or_else = ("", "") if counts_tasks else (" with --task-loop", ", or leave out --task-loop")
+    return _UNCHECKED.format(task=bare, id=story.id, how=how, or_else=or_else)
 
 
 def _item(story: Story, names: tuple[str, ...], settings: Settings) -> Item:

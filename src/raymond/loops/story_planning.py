@@ -3,7 +3,7 @@
 from raymond.errors import UsageError
 from raymond.loops import documents, opening, task_items
 from raymond.loops.documents import PRD, PRD_STATUS
-from raymond.loops.formats import prd, prd_status
+from raymond.loops.formats import links, prd, prd_status, task_spec
 from raymond.loops.formats.prd import Prd
 from raymond.loops.formats.state_file import Broken
 from raymond.loops.formats.story import Story
@@ -59,7 +59,26 @@ def _check_tasks(place: Place, settings: Settings, known: Specs, stories: tuple[
     """Refuse stories that the loop would come to and that nothing says how to implement."""
     source = StorySource(place.documents, settings)
     for linked in source.failing(known, stories, source.status())[: settings.most or None]:
-        if not task_items.tasks_of(linked.names, known)[0] and not settings.create_tasks:
-            where = f"{place.documents.shown(PRD)}:{linked.story.line}"
+        tasks, missing = task_items.tasks_of(linked.names, known)
+        if not tasks and not settings.create_tasks:
+            where = f"{place.documents.shown(PRD)}:{linked.story.line}: {linked.story.id}"
+            if missing:
+                raise UsageError(f"{where}: there is no task {missing[0]}", hint=_near(missing[0], known))
             what, _, hint = NO_TASKS.format(id=linked.story.id).partition(": ")
-            raise UsageError(f"{where}: {linked.story.id}: {what}", hint=hint)
+            raise UsageError(f"{where}: {what}", hint=_alike(linked.story, stories, known) or hint)
+
+
+def _near(name: str, known: Specs) -> str:
+    """The tasks of which one may be meant."""
+    near = known.in_group(task_spec.group(name)) or known.in_group(task_spec.area(name)) or known.tasks.values()
+    ids = [one.task.id for one in near]
+    return f"there is {opening.few(ids)}: correct its **Implemented by:**" if ids else "write it, or name another one"
+
+
+def _alike(story: Story, stories: tuple[Story, ...], known: Specs) -> str:
+    """How a story gets the tasks that have words in common with it; empty when there are none."""
+    found = links.find(stories, [one.task for one in known.tasks.values()]).of(story.id)
+    if not found:
+        return ""
+    names = ", ".join(found[:3])
+    return f"raymond prd status-init --yes links it to {names}, or write **Implemented by:** {names} under it"

@@ -59,6 +59,13 @@ class StorySource(Struct, frozen=True):
         doubts = [Doubt(one.message, one.line, PRD) for one in read.doubts]
         return Looked(self.documents.newest(), chosen, (*doubts, *known.doubts))
 
+    def settled(self) -> str:
+        """That every story within the scope passes."""
+        stories = prd.read(documents.read(self.documents.path(PRD))).stories
+        if not stories or self.failing(specs.read(self.documents), stories, self.status()):
+            return ""
+        return f"{self.settings.story or 'every story'} passes already"
+
     def status(self) -> dict[str, Any]:
         """What docs/prd-status.json says; empty when it cannot be read."""
         try:

@@ -44,6 +44,16 @@ class TaskSource(Struct, frozen=True):
         chosen = replace(chosen, passed=[*chosen.passed, *_not_closed(passed, ledger), *proposed])
         return Looked(log, chosen, known.doubts)
 
+    def settled(self) -> str:
+        """That every task within the scope is verified."""
+        tasks = [one.task for id, one in specs.read(self.documents).tasks.items() if self.has(id)]
+        if not tasks or any(task_items.is_open(one) for one in tasks):
+            return ""
+        if self.settings.task == tasks[0].id:
+            return f"{tasks[0].id} is verified already"
+        scope = self.settings.task or self.settings.task_group or self.settings.area
+        return f"every task{f' of {scope}' if scope else ''} is verified already"
+
     def has(self, id: str) -> bool:
         """Whether a task is within the scope."""
         scope = self.settings.task or self.settings.task_group or self.settings.area

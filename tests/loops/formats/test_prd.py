@@ -175,8 +175,9 @@ def test_a_verification_is_read_as_people_write_it(body: str, expected: StoryChe
     [
         ("**Verification:**", "it names neither a command, nor `manual`, nor `tasks`"),
         ("**Verification:** npm test", "`npm test` is not a command in backticks, `manual` or `tasks`"),
-        ("Verification: run `npm test`", "`run `npm test` is not a command in backticks, `manual` or `tasks`"),
-        ("**Verification:** `a` or `b`", "`a` or `b` has more than commands in it: list them as `- command:` lines"),
+        ("Verification: run `npm test`", '"run `npm test`" is not a command in backticks, `manual` or `tasks`'),
+        ("**Verification:** `a`, manual", '"`a`, manual" is not a command in backticks, `manual` or `tasks`: several are a list, such as `- command: npm test`, then `- manual`'),
+        ("**Verification:** `a` or `b`", '"`a` or `b`" has more than commands in it: list them as `- command:` lines'),
         ("**Verification:**\n- expected: 0\n", "a check names no command: `- command: npm test`"),
         ("**Verification:**\n- command:\n", "`command` names no command"),
         ("**Verification:**\n- command: a\n- timeout: soon\n", "`timeout: soon` is not a duration such as 120s"),

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from raymond import durations
 from raymond.language.check import EXPECTED, Check, expectation
+from raymond.loops.formats import near_fields
 from raymond.loops.formats.item_head import unquoted
 from raymond.loops.formats.sections import Line
 from raymond.loops.formats.story import StoryCheck
@@ -19,6 +20,9 @@ _KEYS = ("type", "command", "expected", "timeout", "retries", "criteria", "manua
 _KINDS = ("command", "manual", "tasks", "composite")
 _QUOTED = regex(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _BETWEEN = ("", ",", "and", ", and", "&&", ";", "+")
+_SEVERAL = regex(
+    r"(?:[,;+&]|\band\b|`)[ \t]*(?:manual|tasks)\b|\b(?:manual|tasks)[ \t]*(?:[,;+&]|and\b)", re.IGNORECASE
+)
 _LONGEST = 10_000
 _SHOWN = 60
 
@@ -116,9 +120,9 @@ class _Reader:
         found = list(_QUOTED.finditer(text))
         between = [text[one.end() : two.start()].strip() for one, two in pairwise(found)]
         if not found or text[: found[0].start()].strip() or text[found[-1].end() :].strip(" ."):
-            raise Malformed(f"`{_cut(text)}` is not a command in backticks, `manual` or `tasks`")
+            raise Malformed(f"{_shown(text)} is not a command in backticks, `manual` or `tasks`{_combined(text)}")
         if any(one not in _BETWEEN for one in between):
-            raise Malformed(f"`{_cut(text)}` has more than commands in it: list them as `- command:` lines")
+            raise Malformed(f"{_shown(text)} has more than commands in it: list them as `- command:` lines")
         for one in found:
             self._part("command").command = one[2].strip()
         return None
@@ -219,6 +223,17 @@ def _is_check(text: str) -> bool:
 
 def _columns(text: str) -> int:
     return len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip(" "))
+
+
+def _combined(text: str) -> str:
+    """How several checks are written, if that is what a text looks like."""
+    is_several = _SEVERAL.search(_QUOTED.sub("`", text)) is not None
+    return ": several are a list, such as `- command: npm test`, then `- manual`" if is_several else ""
+
+
+def _shown(text: str) -> str:
+    text = text.strip()
+    return near_fields.quoted(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def _cut(text: str) -> str:
