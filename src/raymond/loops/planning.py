@@ -45,7 +45,8 @@ def _check_tasks(place: Place, settings: Settings, known: Specs) -> None:
     if not known.tasks:
         example = shlex.quote(found.shown(SPECS, _EXAMPLE))
         hint = f"write one as {example}, with headings such as `### 1.1.1. Read numbers`"
-        raise UsageError(f"there is no task in {found.shown(SPECS)}", hint=hint)
+        lost = next((f"{found.shown(one.place)}:{one.line}: {one.message}" for one in known.doubts), "")
+        raise UsageError(f"there is no task in {found.shown(SPECS)}", hint=lost or hint)
     for flag, name in (
         ("--area", settings.area),
         ("--task-group", settings.task_group),

@@ -78,12 +78,14 @@ def look(found: Documents) -> Survey:
     read = prd.read(documents.read(path))
     if not read.stories:
         hint = "a story begins with a heading such as `### US-1: Log in` under `## User Stories`"
+        hint = next((f"line {one.line}: {one.message}" for one in read.doubts), hint)
         raise UsageError(f"{found.shown(PRD)} has no stories", hint=hint)
     specs = spec_files.read(found)
     tasks = {task.id: task for spec in reversed(specs) for task in reversed(spec.tasks)}
     doubts = [f"{found.shown(PRD)}:{one.line}: {one.message}" for one in read.doubts]
     for spec in specs:
         doubts += [f"{found.shown(spec.shown)}:{one.line}: {one.message}" for one in spec.doubts]
+    doubts += [f"{found.shown(one.place)}:{one.line}: {one.message}" for one in spec_files.strays(found)]
     known, broken = before(found)
     return Survey(found, read, links.find(read.stories, [*reversed(tasks.values())]), tuple(doubts), known, broken)
 

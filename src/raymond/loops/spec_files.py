@@ -7,12 +7,17 @@ from msgspec import Struct
 
 from raymond.loops import documents
 from raymond.loops.documents import SPECS, Documents
-from raymond.loops.formats import task_spec
+from raymond.loops.formats import near_headings, task_spec
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.task import Task
 from raymond.patterns import regex
 
 _AREA = regex(r"([0-9]{1,9})-.+")
+_OF_TASKS = ("status", "verification")
+_STRAY = (
+    f"this file is not a spec, so its tasks do not count: name it {SPECS}/{{N}}-{{name}}/{{N}}.{{M}}-{{topic}}.md,"
+    " with the same N"
+)
 _SPEC = regex(r"([0-9]{1,9})\.([0-9]{1,9})-.+\.md")
 
 
@@ -50,6 +55,26 @@ def _read(found: Documents) -> Iterator[SpecFile]:
         spec = task_spec.read(text)
         _, folder, name = path.split("/")
         yield SpecFile(area, group, folder, name, text, spec.tasks, spec.doubts)
+
+
+def strays(found: Documents) -> list[Doubt]:
+    """Files with tasks that are not where a spec has to be, each with its path."""
+    known = set(paths(found))
+    return [one for path in sorted(_texts(found)) if path not in known and (one := _stray(found, path))]
+
+
+def _stray(found: Documents, path: str) -> Doubt | None:
+    tasks = task_spec.read(documents.beginning(found.path(path))).tasks
+    first = next((one for one in tasks if near_headings.field(one.body, 0, len(one.body), _OF_TASKS)), None)
+    return Doubt(_STRAY, first.line, path) if first else None
+
+
+def _texts(found: Documents) -> Iterator[str]:
+    """The files in the folder of specs, and in the folders there."""
+    for name in _names(found.path(SPECS)):
+        path = os.path.join(SPECS, name)
+        below = [] if os.path.islink(found.path(path)) else _names(found.path(path))
+        yield from (one for one in (path, *(os.path.join(path, other) for other in below)) if one.endswith(".md"))
 
 
 def paths(found: Documents) -> Iterator[str]:

@@ -56,7 +56,7 @@ def read(found: Documents) -> Specs:
     """The specs as they are now, without those that git does not see: an agent could have written them."""
     placed: dict[str, Placed] = {}
     where: dict[str, list[str]] = {}
-    doubts: list[Doubt] = []
+    doubts = spec_files.strays(found)
     there = spec_files.read(found)
     hidden = sight.unseen(found, SPECS, [one.shown for one in there])
     for spec in there:

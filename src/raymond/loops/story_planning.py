@@ -26,7 +26,8 @@ def check(place: Place, settings: Settings, known: Specs) -> None:
         hint = f"write it: {_EXAMPLE}; or raymond prd import FILE makes one of another format"
         raise UsageError(f"there is no {found.shown(PRD)}", hint=hint)
     if not read.stories:
-        raise UsageError(f"{found.shown(PRD)} has no stories", hint=f"write {_EXAMPLE}")
+        hint = next((f"line {one.line}: {one.message}" for one in read.doubts), f"write {_EXAMPLE}")
+        raise UsageError(f"{found.shown(PRD)} has no stories", hint=hint)
     _check_ids(place, settings, read)
     _check_status(place)
     _check_tasks(place, settings, known, read.stories)

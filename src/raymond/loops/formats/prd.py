@@ -1,13 +1,14 @@
 """A PRD: the stories under `## User Stories`."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.loops.formats import comments, id_list, near_fields, sections, story_verification
+from raymond.loops.formats import comments, id_list, near_fields, near_headings, sections, story_verification
 from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.sections import Heading, Line
+from raymond.loops.formats.sections import Fence, Heading, Line
 from raymond.loops.formats.story import Story, StoryCheck
 from raymond.patterns import regex
 
@@ -81,9 +82,10 @@ class _Field:
 def read(text: str) -> Prd:
     """The stories of a PRD. Never raises: a text without any has none."""
     plain, unclosed = comments.masked(text)
-    headings, _ = sections.outline(plain)
+    headings, fences = sections.outline(plain)
     heads = {at: head for at, one in enumerate(headings) if (head := _head(one))}
     counted, doubts = _counted(headings, heads)
+    doubts += _lost(plain, headings, fences, heads)
     starts = _Lines(text)
     if unclosed >= 0:
         doubts.append((unclosed, "this comment is not closed, so what follows is part of it"))
@@ -141,9 +143,42 @@ def _counted(
     for at, one in enumerate(headings):
         if inside and at in heads and at not in under:
             doubts.append((one.start, f"{heads[at][0]} is not under `{TITLE}`, so it does not count"))
-        elif at in under and at not in heads and one.level in _LEVELS and _ALMOST.match(_bare(one.title)):
-            doubts.append((one.start, f"`{one.title[:60]}` is not read as a story: write `### US-1: Title`"))
     return inside or heads, doubts
+
+
+def _lost(
+    text: str, headings: list[Heading], fences: list[Fence], heads: dict[int, tuple[str, str]]
+) -> Iterator[tuple[int, str]]:
+    """Headings that are nearly those of stories, and what is said about each."""
+    under = _under(headings)
+    level = 0
+    for at, one in enumerate(headings):
+        if at in heads or one.level <= level:
+            level = one.level if at in heads else 0
+        if at in heads or one.level == 1 or (under and at not in under):
+            continue
+        title = _bare(one.title)
+        almost = _ALMOST.match(title) if under else None
+        id = almost[0].strip("[") if almost else near_headings.story(title)
+        stop = headings[at + 1].start if at + 1 < len(headings) else len(text)
+        field = "" if id or level or _is_field(title) else _field_in(text, one.stop, stop, fences)
+        if id or field:
+            yield one.start, near_headings.told("story", one.title, f"### {id or 'US-1'}: Title", field)
+
+
+def _is_field(title: str) -> bool:
+    return sections.plain(title.partition(":")[0]) in _FIELDS
+
+
+def _field_in(text: str, start: int, stop: int, fences: list[Fence]) -> str:
+    """The field in some lines that only a story has, outside of code."""
+    at = bisect_left(fences, start, key=_begins)
+    code = fences[at].start if at < len(fences) else stop
+    return near_headings.field(text, start, min(code, stop), ("verification", "implemented by"))
+
+
+def _begins(fence: Fence) -> int:
+    return fence.start
 
 
 def _under(headings: list[Heading]) -> set[int]:

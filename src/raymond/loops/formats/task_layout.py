@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.loops.formats import masks, near_fields, sections
+from raymond.loops.formats import masks, near_fields, near_headings, sections
 from raymond.loops.formats.masks import Mask
 from raymond.patterns import regex
 
@@ -76,6 +76,7 @@ class Layout:
         self.strange: list[tuple[str, int]] = []
         """What is wrong with headings, and where."""
         self.places = self._places()
+        self.strange += self._lost()
         self._starts = [heading.start for heading in self.headings]
 
     def _places(self) -> list[Place]:
@@ -98,6 +99,12 @@ class Layout:
             for one, id, title, proposed in found
         ]  # fmt: skip
 
+    def _lost(self) -> list[tuple[str, int]]:
+        """Other headings with fields that would be those of a task."""
+        known = {at for _, at in self.strange}
+        tasks = [(one.start, one.end) for one in self.places]
+        return [one for one in near_headings.lost_tasks(self.mask.text, self.headings, tasks) if one[1] not in known]
+
     def _task(self, heading: sections.Heading) -> tuple[re.Match[str], str, bool] | None:
         if "." not in heading.title:
             return None
@@ -110,6 +117,8 @@ class Layout:
                 token = title.split(maxsplit=1)[0][:40]
                 message = f"`{token}` is not the id of a task, such as 1.4.1 or 1.4.1a, so no task begins here"
                 self.strange.append((message, heading.start))
+            elif heading.level > 1 and (meant := near_headings.task(title)):
+                self.strange.append((near_headings.told("task", heading.title, f"### {meant}. Title"), heading.start))
             return None
         if heading.level not in _LEVELS:
             message = f"the heading of a task has two to four `#`, so `{id[1]}` is not one"
