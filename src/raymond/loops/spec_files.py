@@ -64,7 +64,10 @@ def strays(found: Documents) -> list[Doubt]:
 
 
 def _stray(found: Documents, path: str) -> Doubt | None:
-    tasks = task_spec.read(documents.beginning(found.path(path))).tasks
+    try:
+        tasks = task_spec.read(documents.beginning(found.path(path))).tasks
+    except OSError:
+        return None  # nobody needs it
     first = next((one for one in tasks if near_headings.field(one.body, 0, len(one.body), _OF_TASKS)), None)
     return Doubt(_STRAY, first.line, path) if first else None
 
@@ -73,7 +76,8 @@ def _texts(found: Documents) -> Iterator[str]:
     """The files in the folder of specs, and in the folders there."""
     for name in _names(found.path(SPECS)):
         path = os.path.join(SPECS, name)
-        below = [] if os.path.islink(found.path(path)) else _names(found.path(path))
+        is_open = os.access(found.path(path), os.R_OK) and not os.path.islink(found.path(path))
+        below = _names(found.path(path)) if is_open else []
         yield from (one for one in (path, *(os.path.join(path, other) for other in below)) if one.endswith(".md"))
 
 

@@ -154,6 +154,8 @@ def test_items_whose_digests_begin_alike_are_both_kept() -> None:
         ("## Task 3: Receipts", "Task 3", "Receipts"),
         ("### **Iteration 3.1 – Receipts**", "Task 3.1", "Receipts"),
         ("### task 3b. Receipts", "Task 3b", "Receipts"),
+        ("### Task 3-4: Receipts", "Task 3-4", "Receipts"),
+        ("### Task 3 – Receipts: all", "Task 3", "Receipts: all"),
     ],
 )
 def test_the_heading_of_a_task_of_ralphex_may_look_different(heading: str, key: str, title: str) -> None:

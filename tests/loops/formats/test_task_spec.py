@@ -333,6 +333,10 @@ def test_a_task_that_implements_more_than_ids_has_a_problem() -> None:
 def test_a_task_may_list_what_it_implements_and_may_implement_something_else() -> None:
     (task,) = task_spec.read("### 1.1.1. a\n**Implements:**\n- US-1\n- [US-2](../prd.md)\n\nText.\n").tasks
     assert (task.implements, task.problem) == (("US-1", "US-2"), "")
+    (task,) = task_spec.read("### 1.1.1. a\n**Implements:** US-1,\nUS-2\nand US-3\nText.\n").tasks
+    assert (task.implements, task.problem) == (("US-1", "US-2", "US-3"), "")
+    (task,) = task_spec.read("### 1.1.1. a\n- **Implements:** US-1\n- **Owner:** Bob\n").tasks
+    assert (task.implements, task.problem) == (("US-1",), "")
     text = "### 1.1.1. a\n**Implements:** the RFC\n**Verification:** `true`\n"
     (task,) = task_spec.read(text).tasks
     assert (task.implements, task.problem, bool(task.check)) == ((), "", True)

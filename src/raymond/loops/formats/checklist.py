@@ -15,7 +15,9 @@ from raymond.patterns import regex
 BOX = regex(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[([ xX])\](?:[ \t]+(.*)|$)")
 TASK = regex(r"(?:Task|Iteration)[ \t]+([^:]+?)[ \t]*:[ \t]*(.*)", re.IGNORECASE)
 _NUMBERED = regex(
-    r"(?:Task|Iteration)[ \t]+#?([0-9]{1,9}(?:\.[0-9]{1,9})*[a-z]?)(?:[ \t]*(?::|\.|–|—|-)[ \t]*(.*)|$)", re.IGNORECASE
+    r"(?:Task|Iteration)[ \t]+#?([0-9]{1,9}(?:\.[0-9]{1,9})*[a-z]?)"
+    r"(?:(?:[ \t]*:[ \t]*|\.[ \t]+|[ \t]+[–—-][ \t]+)(.*)|\.?$)",
+    re.IGNORECASE,
 )
 """The same as people write it: `Task 3`, `Task 3 - Title`, or at the second level."""
 _ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)")

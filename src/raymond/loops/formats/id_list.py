@@ -18,6 +18,11 @@ TASKS = regex(r"(?<![\w.])[0-9]{1,9}(?:\.[0-9]{1,9}){0,19}z{0,19}[a-z]?(?!\w|\.\
 _ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]?\](?:[ \t]+|$))?")
 _TARGET = regex(r"\]\([^)\n]*\)")
 _BETWEEN = regex(r"[\s,;&`*_\[\]]+|(?<!\w)and(?!\w)", re.IGNORECASE)
+_MORE = regex(r"(?:and|to|through)\b|[,;&–—…]|[`*_\[]*(?:[0-9]|[A-Z][A-Z0-9]*-[0-9])")
+"""How a line begins that goes on with a list of ids."""
+_LESS = regex(r"(?:[,;&–—…-]|\b(?:and|to|through))\Z")
+"""How one ends that goes on in the next line."""
+_FIELD = regex(r"[ \t]*(?:[-*+][ \t]+)?(\*\*|__)[^*_\n:]{1,40}(?::[ \t]*\1|\1[ \t]*:)")
 _NOTHING = frozenset(("", "none", "tbd", "n/a", "-", "–", "—"))
 _SHOWN = 60
 
@@ -32,12 +37,21 @@ class IdList(Struct, frozen=True):
 
 def read(lines: Iterable[str], ids: re.Pattern[str]) -> IdList:
     """The ids in some lines, of which each may be an item of a list."""
-    told = "\n".join(_bare(line) for line in lines).rstrip()
-    told = told.removesuffix(".")
-    if told.strip(" \t*_`:").casefold() in _NOTHING:
+    told = "\n".join(_bare(line).rstrip().removesuffix(".") for line in lines)
+    if told.strip(" \t\n*_`:").casefold() in _NOTHING:
         return IdList(())
     found = tuple(dict.fromkeys(ids.findall(told)))
     return IdList(found, next(filter(None, map(_left, ids.split(told))), ""))
+
+
+def goes_on(last: str, line: str) -> bool:
+    """Whether a list of ids that has come to the line `last` goes on in the next one of its paragraph."""
+    return bool(_LESS.search(last.rstrip()) or _MORE.match(line))
+
+
+def is_over(line: str) -> bool:
+    """Whether another field begins in a line, of whatever name."""
+    return _FIELD.match(line) is not None
 
 
 def _bare(line: str) -> str:

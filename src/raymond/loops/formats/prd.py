@@ -58,14 +58,14 @@ class _Field:
         self.number = number
         self.lines: list[tuple[int, Line]] = []
 
-    def texts(self) -> Iterator[str]:
+    def texts(self, *, lists_ids: bool = False) -> Iterator[str]:
         """Its value, or the list or paragraph under it; a line that goes on where a comma ends one, too."""
         if self.value:
             yield self.value
         last, is_gap = self.value, False
         for _, line in self.lines:
             text = line.text
-            if line.kind:
+            if line.kind or (lists_ids and id_list.is_over(text)):
                 return
             if not text.strip():
                 if self.value:
@@ -73,6 +73,7 @@ class _Field:
                 is_gap = bool(last)
                 continue
             goes_on = bool(_ITEM.match(text)) or text[0] in " \t" or last.endswith(",")
+            goes_on = goes_on or (lists_ids and not is_gap and id_list.goes_on(last, text))
             if not goes_on and (self.value or is_gap):
                 return
             yield text
@@ -347,7 +348,7 @@ class _Reader:
         field = self.fields.get(name)
         if field is None:
             return ()
-        found = id_list.read(field.texts(), ids)
+        found = id_list.read(field.texts(lists_ids=True), ids)
         if found.rest:
             self._unreadable(f"{near_fields.quoted(found.rest)} {told}", field.number)
         return found.ids

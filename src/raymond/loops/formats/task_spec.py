@@ -163,10 +163,13 @@ class _Reader:
         return self.text[field.colon : self.layout.stop(field, limit)].strip(_BLANKS).replace("\r\n", "\n")
 
     def implements(self, field: Field, limit: int, values: dict[str, Any]) -> None:
-        value = self._value(field)
-        goes_on = not value.strip() or value.rstrip().endswith(",")
-        told = self.mask[field.value : self.layout.stop(field, limit)] if goes_on else value
-        found = id_list.read(told.splitlines(), id_list.STORIES)
+        first, *more = self.mask[field.value : max(field.stop, self.layout.stop(field, limit))].split("\n")
+        lines = [first]
+        for line in more:
+            if id_list.is_over(line) or (first.strip() and not id_list.goes_on(lines[-1], line)):
+                break
+            lines.append(line)
+        found = id_list.read(lines, id_list.STORIES)
         values["implements"] = found.ids
         if not found.rest:
             return
