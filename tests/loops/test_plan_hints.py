@@ -58,6 +58,15 @@ def test_a_task_that_does_not_exist_is_named_with_those_that_do(tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_a_story_that_names_something_else_is_passed_over_for_that(tmp_path: Path) -> None:
+    night = planned(tmp_path, PRD.replace("1.4.1", "somebody"))
+    why = "`somebody` in `Implemented by` is not read: name each task, or their group, as in `1.4.1, 1.4.2`"
+    done = night.stories()
+    assert f"  US-1: The answer: {why}\n" in done.out
+    assert f"warning: docs/prd.md:6: US-1 cannot be verified: {why}\n" in done.err
+
+
+@pytest.mark.slow
 def test_a_link_that_was_not_taken_is_the_way_out(tmp_path: Path) -> None:
     prd = "## User Stories\n\n### US-1: Explain the usage\n\n**Acceptance Criteria:**\n- help prints the usage\n"
     night = planned(tmp_path, prd, BARE.replace("Write the answer", "Explain the usage with help"))

@@ -61,7 +61,7 @@ def _check_tasks(place: Place, settings: Settings, known: Specs, stories: tuple[
     source = StorySource(place.documents, settings)
     for linked in source.failing(known, stories, source.status())[: settings.most or None]:
         tasks, missing = task_items.tasks_of(linked.names, known)
-        if not tasks and not settings.create_tasks:
+        if not tasks and not settings.create_tasks and not linked.story.problem:
             where = f"{place.documents.shown(PRD)}:{linked.story.line}: {linked.story.id}"
             if missing:
                 raise UsageError(f"{where}: there is no task {missing[0]}", hint=_near(missing[0], known))
