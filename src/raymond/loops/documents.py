@@ -22,6 +22,8 @@ LOGS, SUMMARIES = "session_logs", "summaries"
 PROGRESS, FAILURES, LEARNINGS = "progress.md", "failures.md", "critical-learnings.md"
 PRD, PRD_STATUS, SPECS = "prd.md", "prd-status.json", "implementation"
 _SPEC = regex(r"implementation/[0-9]+-[^/]+/[0-9]+\.[0-9]+-[^/]+\.md")
+_SPECIAL = regex(r"[\\*?\[]")
+"""Characters by which a pattern of git stands for several names."""
 WRITTEN = "written"
 """The file in the folder of a loop with the summaries that it wrote: path -> digest."""
 ASIDE = ".raymond-new"
@@ -99,7 +101,15 @@ class Documents(Struct, frozen=True):
 
     def excluded(self) -> list[str]:
         """Patterns of what git is not to see."""
-        return [*(f"/{os.path.join(self.inside, name)}*" for name in STATES.values()), f"*{ASIDE}", "/.raymond/"]
+        folder = _SPECIAL.sub(r"\\\g<0>", self.inside)
+        states = (os.path.normpath(os.path.join(folder, name)) for name in STATES.values())
+        return [*(f"/{one}*" for one in states), f"*{ASIDE}", "/.raymond/"]
+
+    def hides(self, path: str) -> bool:
+        """Whether a path of the repository, if git does not know it, is one that these patterns keep from it."""
+        above, name = os.path.split(path)
+        is_state = above == ("" if self.inside == "." else self.inside) and name.startswith(tuple(STATES.values()))
+        return is_state or name.endswith(ASIDE) or path.startswith(".raymond/")
 
 
 def is_spec(path: str) -> bool:

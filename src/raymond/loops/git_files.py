@@ -14,10 +14,11 @@ from msgspec import Struct
 from raymond.digests import digest
 from raymond.loops.hooks import listed
 from raymond.system import files
+from raymond.verifier import exclude_lines
 
 CONFIG = "config"
 HOOKS = "hooks"
-_FILES = (CONFIG, "config.worktree", "info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout")
+_FILES = (CONFIG, "config.worktree", "info/attributes", exclude_lines.NAME, "info/grafts", "info/sparse-checkout")
 _MORE = ("objects/info/alternates", "shallow")
 _FOLDERS = (HOOKS, "info", "objects/info", "refs", "logs")
 _LARGEST = 16 << 20
@@ -46,9 +47,22 @@ class GitFiles(Struct, frozen=True, kw_only=True):
         now = read(folder)
         found = [*_changed_links(folder, self.links, now.links), *self._changed_unread(folder, now.links)]
         large = (name for name, content in self.contents.items() if len(content) > _LOOKED_AT)
-        found += [f"changed .git/{name}" for name in large if now.contents.get(name) != self.contents[name]]
+        found += [f"changed .git/{name}" for name in large if not self._is_same(name, now.contents.get(name))]
+        if exclude_lines.NAME not in now.links and self._lacks_lines(now.contents.get(exclude_lines.NAME, b"")):
+            found.append(f"changed .git/{exclude_lines.NAME}")
         changed = (name for name, mode in now.modes.items() if self.modes.get(name, mode) != mode)
         return found + [f"changed the rights of .git/{name}" for name in sorted(changed)]
+
+    def _is_same(self, name: str, now: bytes | None) -> bool:
+        before = self.contents.get(name)
+        if name == exclude_lines.NAME:
+            return exclude_lines.is_same(before or b"", now or b"")
+        return before == now
+
+    def _lacks_lines(self, now: bytes) -> bool:
+        """Whether lines of Raymond are gone, and no others: the control plane looks at those."""
+        before = self.contents.get(exclude_lines.NAME, b"")
+        return exclude_lines.others(before) == exclude_lines.others(now) and not exclude_lines.is_same(before, now)
 
     def _changed_unread(self, folder: str, links: Iterable[str]) -> Iterator[str]:
         for name, was in sorted(self.unread.items()):
@@ -102,6 +116,8 @@ class GitFiles(Struct, frozen=True, kw_only=True):
         path, content = os.path.join(folder, name), self.contents.get(name)
         if not os.path.islink(path) and os.path.isdir(path):
             return []  # git takes no folder for a hook
+        if name == exclude_lines.NAME:
+            content = self._with_lines(path, content)
         if content is None:
             kept = _kept(folder, name, beside)
             with contextlib.suppress(FileNotFoundError):
@@ -113,6 +129,13 @@ class GitFiles(Struct, frozen=True, kw_only=True):
             files.replace(path, content)
         os.chmod(path, self.modes.get(name, 0o644))
         return kept
+
+    def _with_lines(self, path: str, content: bytes | None) -> bytes | None:
+        """What the file is to say: a loop in another worktree still needs the lines that it has added."""
+        there = b"" if os.path.islink(path) else _content(path) or b""
+        if exclude_lines.is_same(content or b"", there):
+            return there if os.path.isfile(path) and not os.path.islink(path) else content
+        return exclude_lines.joined(content or b"", there) or content
 
 
 def read(folder: str) -> GitFiles:

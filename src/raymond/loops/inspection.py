@@ -22,6 +22,7 @@ from raymond.loops.repository import Repository
 from raymond.loops.saved import Saved
 from raymond.patterns import regex
 from raymond.system import files
+from raymond.verifier import exclude_lines
 
 _NAMED = 20
 _LONGEST = 150
@@ -247,10 +248,12 @@ class Inspector:
     def _new_rules(self, before: Baseline, found: Inspection) -> set[str]:
         """The files with rules by which git ignores something that it would have seen with those of before."""
         repository, known = self._repository, frozenset(before.ignored)
-        new = [one for one in repository.ignored() if not _is_among(one, known) and not _is_generated(one)]
+        new = [one for one in repository.ignored() if not _is_among(one, known)]
         ruled = repository.rules_of(new) if new else {}
-        # What is outside of the tree was put back, or is a person's.
+        self._look_at_lines(before, ruled, found)
+        # What else is outside of the tree was put back, or is a person's.
         ruled = {path: one for path, one in ruled.items() if not os.path.isabs(one[0]) and one[0][:5] != ".git/"}
+        ruled = {path: one for path, one in ruled.items() if not _is_generated(path)}
         as_before = repository.ignored_with(before.work, ruled) if ruled else set[str]()
         hidden = {path: one for path, one in ruled.items() if path not in as_before}
         if not hidden:
@@ -265,6 +268,14 @@ class Inspector:
             _add(found.review, [f"hid {len(hidden) - _MOST_HIDDEN} more files from git"])
         changes = repository.changes(before.work, found.left)
         return places | {one.path for one in changes if os.path.basename(one.path) == RULES}
+
+    def _look_at_lines(self, before: Baseline, ruled: dict[str, tuple[str, str]], found: Inspection) -> None:
+        """Lines like ours are not put back, because a loop in another worktree may need them: nothing here does."""
+        old = exclude_lines.own(before.files.get(exclude_lines.NAME, b""))
+        for path, (where, rule) in ruled.items():
+            line = os.fsencode(rule)
+            if where.endswith(f"/{exclude_lines.NAME}") and exclude_lines.own(line) and line not in old:
+                _add(found.review, [f"hid {path} from git by a new rule in .git/{exclude_lines.NAME}"])
 
     def _look_at_hooks(self, before: Baseline, found: Inspection) -> None:
         folder = self._repository.hooks_folder()

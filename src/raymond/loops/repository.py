@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from raymond.digests import sha256
 from raymond.loops import documents
@@ -14,6 +14,7 @@ from raymond.loops.ignore_rules import IgnoreRules
 from raymond.loops.persons_index import PersonsIndex
 from raymond.system import files, git
 from raymond.system.files import make_private
+from raymond.verifier import exclude_lines
 
 _DEFAULTS = ("main", "master", "trunk")
 _STASHES = ("logs", "refs", "stash")
@@ -78,12 +79,13 @@ class Repository(PersonsIndex, IgnoreRules):
         said = done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else ""
         return said.strip().rpartition(" ")[0].rpartition(" ")[0]
 
-    def dirt(self) -> list[str]:
-        """The paths that are not as HEAD has them, those that git does not know included."""
+    def dirt(self, hides: Callable[[str], bool] = lambda _: False) -> list[str]:
+        """The paths that are not as HEAD has them, those that git does not know included, but for what `hides`."""
         said = self.ask(
             "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"
         )
-        return [os.fsdecode(one[3:]) for one in said.split(b"\0") if one and not one.endswith(b"/")]
+        found = [(one[:2], os.fsdecode(one[3:])) for one in said.split(b"\0") if one and not one.endswith(b"/")]
+        return [path for status, path in found if status != b"??" or not hides(path)]
 
     def conflicts(self) -> list[str]:
         """The paths of which the index has several versions, because git could not merge them."""
@@ -443,16 +445,27 @@ class Repository(PersonsIndex, IgnoreRules):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self.index}.lock")
 
-    def exclude(self, patterns: Iterable[str]) -> None:
-        """Keep files out of git for this checkout alone."""
-        path = os.path.join(git.directories(self.top)[1], "info", "exclude")
+    def check_excludable(self) -> str:
+        """The file with what git does not see in any worktree of this repository; refused if it is a link."""
+        path = os.path.join(git.directories(self.top)[1], exclude_lines.NAME)
         if os.path.islink(path):
             raise GitError(f"{path} is a link: Raymond writes nothing there", hint="make it a file")
+        return path
+
+    def exclude(self, patterns: Iterable[str]) -> None:
+        """Keep files out of git for this repository alone."""
+        path = self.check_excludable()
         text = documents.read(path)
-        missing = [one for one in patterns if one not in text.splitlines()]
-        if missing:
-            begun = "" if not text or text.endswith("\n") else "\n"
-            documents.write(path, text + begun + "".join(f"{one}\n" for one in missing))
+        missing = [one for one in patterns if one not in text.split("\n")]
+        if not missing:
+            return
+        more = ("" if not text or text.endswith("\n") else "\n") + "".join(f"{one}\n" for one in missing)
+        if not os.path.isfile(path):
+            documents.write(path, text + more)
+            return
+        # A loop that begins in another worktree loses none of its lines, and the file keeps its rights.
+        with open(path, "ab", buffering=0) as file:
+            file.write(os.fsencode(more))
 
     def _remove(self, path: str) -> None:
         whole = os.path.join(self.top, path)

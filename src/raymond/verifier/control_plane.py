@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.digests import sha256
 from raymond.patterns import regex
 from raymond.system import git
-from raymond.verifier import tool_settings
+from raymond.verifier import exclude_lines, tool_settings
 from raymond.verifier.private_git import PrivateGit
 
 _FIRST = (
@@ -30,13 +31,22 @@ _MORE = (
 _DECISIVE = regex(f"{_FIRST}|{_MORE}", re.DOTALL)
 """Settings that run something, or hide a change, in small letters. A name or a remote is nobody's business."""
 _SETTING = "the git setting "
-_ALL_SETTINGS, _CUT_OFF, _LINKS = 2, 3, 4
-_VERSION = _LINKS
-"""Of what is looked at: 2 knows more settings, 3 where a history is cut off, 4 links into the tree."""
+_ALL_SETTINGS, _CUT_OFF, _LINKS, _OTHER_LINES = 2, 3, 4, 5
+_VERSION = _OTHER_LINES
+"""Of what is looked at: 2 knows more settings, 3 where a history is cut off, 4 links into the tree, 5 no lines that
+Raymond adds to .git/info/exclude."""
 _HOOKS = ".git/hooks"
 _LEADS = "link to "
 _SHALLOW = "shallow"
-_FILES = ("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout", "objects/info/alternates", _SHALLOW)
+_EXCLUDE = f".git/{exclude_lines.NAME}"
+_FILES = (
+    "info/attributes",
+    exclude_lines.NAME,
+    "info/grafts",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    _SHALLOW,
+)
 _MOST = 1 << 20
 _ALL_REFERENCES = 1 << 28
 _PACKED = regex(rb"(?m)^(\S+) refs/replace/(.+)$")
@@ -102,7 +112,7 @@ def read(top: str, private: PrivateGit) -> Control:
 
 def differences(old: Control, new: Control) -> list[Difference]:
     """What is not as it was."""
-    found = []
+    found, old = [], _without_own_lines(old)
     for what in sorted(old.parts.keys() | new.parts.keys()):
         before, now = old.parts.get(what), new.parts.get(what)
         if before != now and not (_is_free(old, what) and _is_free(new, what)) and _is_known(old, new, what):
@@ -112,6 +122,17 @@ def differences(old: Control, new: Control) -> list[Difference]:
             says = new.texts.get(what, _UNKNOWN) if now is not None else None
             found.append(Difference(what, how, now or "", said, says))
     return found
+
+
+def _without_own_lines(old: Control) -> Control:
+    """A seal of an earlier version, as this one would have made it, if it kept all that .git/info/exclude said."""
+    text = old.texts.get(_EXCLUDE, "")
+    if old.version >= _OTHER_LINES or _digest(text.encode()) != old.parts.get(_EXCLUDE):
+        return old
+    parts = {what: digest for what, digest in old.parts.items() if what != _EXCLUDE}
+    if others := exclude_lines.others(text.encode()):
+        parts[_EXCLUDE] = _digest(others)
+    return replace(old, parts=parts)
 
 
 def is_decisive(key: str, value: str) -> bool:
@@ -181,8 +202,9 @@ def _parts(top: str, private: PrivateGit) -> Iterator[_Part]:
         is_harmless = tool_settings.is_harmless(key, values) or (has_husky and tool_settings.is_husky(key, values))
         yield _Part(f"{_SETTING}{key}", "\n".join(values).encode(), is_harmless=is_harmless)
     for name in _FILES:
-        if content := _read(os.path.join(common, name)):
-            yield _Part(f".git/{name}", content)
+        content = _read(os.path.join(common, name)) or b""
+        if counts := exclude_lines.others(content) if name == exclude_lines.NAME else content:
+            yield _Part(f".git/{name}", content, _digest(counts))
     for path, flag in private.hidden(os.path.join(folder, "index")):
         yield _Part(f"the index flag that hides {path}", flag.encode(), "hidden")
     yield from _hooks(top, common)
