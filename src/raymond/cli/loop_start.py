@@ -75,7 +75,7 @@ class Start:
         starting.check_alone(runs.here())
         starting.check_open(runs.here(), place.documents, self.loop)
         if not self.given.dry_run:
-            place.repository.exclude(place.documents.excluded())
+            place.repository.check_excludable()
         return place
 
     def _take_up(self, place: Place, found: Found | None) -> int | None:
@@ -141,7 +141,7 @@ def hand(loop: str, place: Place, given: dict[str, Any], more: dict[str, Any]) -
     starting.check_new(id)
     starting.check_alone(runs.here())
     starting.check_open(runs.here(), place.documents, loop)
-    place.repository.exclude(place.documents.excluded())
+    place.repository.check_excludable()
     if loop == SESSION:
         _recover_log(place)
     unused = {"pause": 0.0, "pause_on_fail": False, "summary_prompt": ""}

@@ -176,8 +176,9 @@ def missing(command: str) -> str:
 
 
 def dirt_of(place: Place) -> list[str]:
-    """The paths that are not as HEAD has them, without what Raymond writes."""
-    return [path for path in place.repository.dirt() if not place.documents.owns(path)]
+    """The paths that are not as HEAD has them, without what Raymond writes, or will tell git not to see."""
+    dirt = place.repository.dirt(place.documents.hides)
+    return [path for path in dirt if not place.documents.owns(path)]
 
 
 def few(paths: list[str]) -> str:
