@@ -77,7 +77,7 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Settle
 def _next(loop: str, docs: str, start: Starter, given: dict[str, Any], *, as_json: bool, resumes: bool) -> int:
     place, there = _found(loop, docs)
     if there is None and resumes:
-        raise UsageError(f"no active {loop_verbs.name_of(loop)}", hint=f"raymond {loop} next starts one")
+        raise loop_verbs.none(place, loop)
     if there is None or (there.run.is_over and handing.is_told(there) and not resumes):
         begun = start(place, given)
         if isinstance(begun, str):
@@ -87,7 +87,7 @@ def _next(loop: str, docs: str, start: Starter, given: dict[str, Any], *, as_jso
         return _hand_out(there, as_json=as_json)
     _check_idle(there)
     starting.check_alone(there.project, there.id)
-    starting.check_open(there.project, place.documents, loop)
+    starting.check_open(there.project, there.id)
     worker = handing.handed(there)
     if worker and handing.is_out(there, worker) and not resumes:
         title = (worker.variables or {}).get("title", "")
@@ -126,10 +126,10 @@ def _hand_out(loop: LoopRun, *, as_json: bool) -> int:
 
 
 def _record(loop: str, docs: str, failed: str | None, wait: float, *, as_json: bool) -> int:
-    _, there = _found(loop, docs, waits=True)
+    place, there = _found(loop, docs, waits=True)
     reply = _reply(failed)
     if there is None:
-        raise UsageError(f"no active {loop_verbs.name_of(loop)}", hint=f"raymond {loop} next starts one")
+        raise loop_verbs.none(place, loop)
     worker = handing.handed(there)
     is_new = worker is not None and not runs.is_driven(there.project.run(there.id))
     if is_new and worker and not handing.is_out(there, worker):

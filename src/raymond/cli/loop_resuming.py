@@ -24,7 +24,7 @@ def prepare(run: RunHandle, *, asks: bool = True) -> None:
         return
     loop = LoopRun(run.project, folded)
     starting.check_alone(run.project)
-    starting.check_open(run.project, loop.documents, loop.loop)
+    starting.check_open(run.project, loop.id)
     resuming.check(loop)
     resuming.save(loop, loop_questions.asker() if asks else None, _tell)
 

@@ -47,6 +47,7 @@ class Start:
         starting.check_new(options.id)
         place = self._place(options.id)
         found = starting.look(runs.here(), place.documents, self.loop)
+        starting.check_open(runs.here(), starting.own(found))
         if (code := self._take_up(place, found)) is not None:
             return code
         asks = prompt.can_ask() and not self.given.show.detach
@@ -73,7 +74,6 @@ class Start:
             self.checkout = place.repository.top
             place = loop_verbs.move_to_worktree(place, id, self.own["docs"], has_plans=has_plans)
         starting.check_alone(runs.here())
-        starting.check_open(runs.here(), place.documents, self.loop)
         if not self.given.dry_run:
             place.repository.check_excludable()
         return place
@@ -140,7 +140,7 @@ def hand(loop: str, place: Place, given: dict[str, Any], more: dict[str, Any]) -
     id = starting.new_id(loop, given["id_"])
     starting.check_new(id)
     starting.check_alone(runs.here())
-    starting.check_open(runs.here(), place.documents, loop)
+    starting.check_open(runs.here())
     place.repository.check_excludable()
     if loop == SESSION:
         _recover_log(place)

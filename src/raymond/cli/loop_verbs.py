@@ -61,23 +61,23 @@ def status(loop: str, docs: str, *, as_json: bool) -> int:
             print(f"no active {name_of(loop)}")
             if found:
                 tell(f"its state file says {found.status}, but its journal is not here")
-            elif last := starting.last(runs.here(), loop):
-                tell(f"raymond status {pasted.word(last, 'ID')} shows the last one")
+            elif last := starting.last(runs.here(), place.documents, loop):
+                tell(f"raymond status {pasted.word(last.id, 'ID')} shows the last one")
     else:
         print(
             json.dumps(loop_status.document(found)) if as_json else loop_status.text(found, sys.stdout),
             end="\n" if as_json else "",
         )
-    for line in () if as_json else neighbours.seen(place, loop):
+    for line in () if as_json else (*neighbours.beside(place, loop), *neighbours.seen(place, loop)):
         print(said(line, sys.stdout))
     return 0
 
 
 def stop(loop: str, docs: str) -> int:
     """Let the loop end after the item it is at."""
-    _, found = find(loop, docs)
+    place, found = find(loop, docs)
     if found is None or found.loop is None or found.loop.run.is_over:
-        print(f"no active {name_of(loop)}")
+        _say_none(place, loop)
         return 0
     inside.check_person(f"{loop} stop")
     id = found.loop.id
@@ -119,8 +119,21 @@ def resume_or_say(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int
     """The same, or say that there is none."""
     code = resume(loop, docs, given, yes=yes)
     if code is None:
-        print(f"no active {name_of(loop)}")
+        _say_none(starting.place_here(docs, needs_git=False), loop)
     return code or 0
+
+
+def none(place: Place, loop: str) -> UsageError:
+    """There is no such loop here from the inside; where there is one, or how it begins."""
+    beside = next(neighbours.beside(place, loop), "")
+    return UsageError(f"no active {name_of(loop)}", hint=beside or f"raymond {loop} next starts one")
+
+
+def _say_none(place: Place, loop: str) -> None:
+    """Say that there is no such loop here, and where there is one."""
+    print(f"no active {name_of(loop)}")
+    for line in neighbours.beside(place, loop):
+        tell(line)
 
 
 def introduce(handle: RunHandle) -> None:

@@ -70,7 +70,7 @@ def _alone(found: Documents) -> Iterator[None]:
     project = runs.here()
     with prd_init.alone(found):
         starting.check_alone(project)
-        starting.check_open(project, found, "")
+        starting.check_open(project)
         try:
             yield
         finally:

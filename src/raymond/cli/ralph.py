@@ -74,8 +74,8 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     if own["worktree"] and not given.dry_run:
         checkout, place = place.repository.top, loop_verbs.move_to_worktree(place, id, own["docs"])
     starting.check_alone(runs.here())
-    starting.check_open(runs.here(), place.documents, RALPH)
     found = starting.look(runs.here(), place.documents, RALPH)
+    starting.check_open(runs.here(), starting.own(found))
     if found and found.is_unconcluded:
         loop_verbs.conclude(found, given.show)
     is_same = found is not None and found.loop is not None and found.loop.settings.prompt == settings.prompt

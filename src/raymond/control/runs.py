@@ -11,7 +11,7 @@ from raymond.errors import JournalError
 from raymond.faces import documents
 from raymond.machine.agent import ASKING, RUNNING
 from raymond.machine.outcome import Whole
-from raymond.machine.run import Run
+from raymond.machine.run import OVER, Run
 from raymond.machine.schedule import wake_at
 from raymond.store import blobs, journal, lock
 from raymond.store import project as projects
@@ -104,6 +104,12 @@ def is_driven(folder: RunFolder) -> bool:
     """Whether a process drives the run now."""
     holder = lock.holder(folder)
     return holder is not None and not isinstance(holder, lock.Squatter)
+
+
+def has_ended(folder: RunFolder) -> bool:
+    """Whether a run is known to be over without reading its journal; one that failed may still be resumed."""
+    found = _kept(folder)
+    return found is not None and found.status in OVER
 
 
 def whole(project: Project, id: str) -> Whole:

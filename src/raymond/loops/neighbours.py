@@ -1,16 +1,24 @@
-"""The loops in other worktrees of a repository."""
+"""The loops in other folders and other worktrees of a repository."""
 
 import os
 from collections.abc import Iterator
 
 from raymond import pasted
-from raymond.loops import starting
+from raymond.loops import starting, unended
 from raymond.loops.documents import STATES, Documents
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.loop_status import status_of
 from raymond.loops.opening import Place
 from raymond.store import project as projects
 from raymond.system import git
+
+
+def beside(place: Place, loop: str) -> Iterator[str]:
+    """A line for each on this checkout that has not ended and has other documents, with the command that shows it."""
+    for one in unended.every(projects.at(place.documents.cwd), loop):
+        if not unended.is_of(one, place.documents) and not one.run.final_status:
+            folder = os.path.relpath(os.path.realpath(one.documents.folder), os.path.realpath(place.documents.cwd))
+            yield f"{loop} {one.id} is in {pasted.name(folder)}: {unended.command(one, 'status')}"
 
 
 def _found(place: Place, loop: str) -> Iterator[tuple[LoopRun, str, str]]:
@@ -20,8 +28,10 @@ def _found(place: Place, loop: str) -> Iterator[tuple[LoopRun, str, str]]:
     for tree in git.worktrees(here.cwd):
         if tree == here.top:
             continue
-        cwd = os.path.normpath(os.path.join(tree, inside))
-        found = starting.look(projects.at(tree), Documents(cwd, here.docs, tree), loop)
+        cwd, project = os.path.normpath(os.path.join(tree, inside)), projects.at(tree)
+        found = starting.look(project, Documents(cwd, here.docs, tree), loop)
+        if not (found and found.loop) and (one := next(unended.every(project, loop), None)):
+            found, cwd = starting.look(project, one.documents, loop), one.documents.cwd
         if found and found.loop:
             yield found.loop, status_of(found), os.path.relpath(cwd, here.cwd)
 
@@ -32,7 +42,8 @@ def seen(place: Place, loop: str) -> Iterator[str]:
         if one.settings.checkout != place.documents.top:
             continue
         there = pasted.word(path, "PATH")
-        yield f"{loop} {one.id} is in {pasted.name(path)} ({status}): cd {there} && raymond {loop} status"
+        command = f"cd {there} && raymond {loop} status{unended.flag_of(one)}"
+        yield f"{loop} {one.id} is in {pasted.name(path)} ({status}): {command}"
 
 
 def unmerged(place: Place) -> Iterator[str]:

@@ -15,8 +15,8 @@ from raymond.control import gate_tools, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
-from raymond.errors import BackendError, JournalError, UsageError
-from raymond.loops import documents, ending, opening, other_loops
+from raymond.errors import BackendError, UsageError
+from raymond.loops import documents, ending, opening, other_loops, unended
 from raymond.loops.documents import LOGS, STATES, Documents
 from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.loop_run import LoopRun
@@ -80,10 +80,11 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
     except state_file.Broken:
         os.replace(path, f"{path}.broken")
         given = {}
-    id = given.get("workflow_id") or _latest(project, loop)
-    if not id and not os.path.isdir(found.folder):  # the plain loop works without it, and has no state file then
-        id = last(project, loop)
-    there = _run(project, str(id)) if id else None
+    there = _named(project, found, str(given.get("workflow_id") or "")) if given else None
+    if not given.get("workflow_id"):
+        there = next(unended.every(project, loop, found), None)
+    if not given and not there and not os.path.isdir(found.folder):  # the plain loop works without it
+        there = last(project, found, loop)
     if not given and there is None:
         return None
     status = str(given.get("status") or "running")
@@ -106,47 +107,34 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
     )
 
 
+def own(found: Found | None) -> str:
+    """The id of the loop that was found and can go on; empty when there is none."""
+    return found.loop.id if found and found.loop else ""
+
+
 def _first(given: dict[str, Any], *names: str) -> int:
     """The first of these numbers that a state file has."""
     value = next((given[name] for name in names if name in given), 0)
     return value if isinstance(value, int) else 0
 
 
-def _run(project: Project, id: str) -> LoopRun | None:
-    folder = project.run(id) if id.replace("-", "").replace("_", "").isalnum() else None
-    if folder is None or not folder.exists:
-        return None
-    try:
-        return LoopRun(project, RunHandle(project, id).read())
-    except JournalError:
-        return None
+def _named(project: Project, found: Documents, id: str) -> LoopRun | None:
+    """The loop that a state file names, if it works here: a copy of the folder has a copy of the file."""
+    there = unended.run(project, id)
+    return there if there and unended.is_of(there, found) else None
 
 
-def _latest(project: Project, loop: str) -> str:
-    """The last run of this project that is such a loop and has not ended; empty when there is none."""
-    return next((id for id in _ids(project, loop) if (there := _run(project, id)) and not there.run.is_over), "")
-
-
-def last(project: Project, loop: str) -> str:
-    """The last run of this project that is such a loop, whether it has ended or not; empty when there is none."""
-    return next(_ids(project, loop), "")
+def last(project: Project, found: Documents, loop: str) -> LoopRun | None:
+    """The last such loop with these documents, whether it has ended or not."""
+    every = (unended.run(project, id) for id in unended.ids(project, loop))
+    return next((one for one in every if one and unended.is_of(one, found)), None)
 
 
 def every(project: Project, loop: str, most: int) -> Iterator[LoopRun]:
     """The last runs of this project that are such a loop."""
-    for id in islice(_ids(project, loop), most):
-        if there := _run(project, id):
+    for id in islice(unended.ids(project, loop), most):
+        if there := unended.run(project, id):
             yield there
-
-
-def _ids(project: Project, loop: str) -> Iterator[str]:
-    """The runs of this project that are such a loop, the latest first."""
-    for id in project.ids():
-        try:
-            if RunHandle(project, id).start.loop == loop:
-                yield id
-        except JournalError:
-            continue
 
 
 def lost_log(place: Place, project: Project) -> tuple[str, str]:
@@ -156,7 +144,7 @@ def lost_log(place: Place, project: Project) -> tuple[str, str]:
     """
     commit, message = place.repository.last_with("Raymond-Item")
     id = next((line[13:] for line in message.splitlines() if line.startswith("Raymond-Run: ")), "")
-    loop = _run(project, id) if id else None
+    loop = unended.run(project, id)
     entry = next((one for one in loop.ledger.entries if one.commit == commit), None) if loop else None
     name = os.path.basename(entry.log) if entry else ""
     if not name or os.path.lexists(place.documents.path(LOGS, name)):
@@ -192,10 +180,10 @@ def check_alone(project: Project, own: str = "") -> None:
         folder = project.run(id)
         if id == own or not runs.is_driven(folder):
             continue
-        loop = RunHandle(project, id).start.loop
-        if loop:
-            hint = f"raymond {loop} status shows it, raymond {loop} stop ends it after the item it is at"
-            raise UsageError(f"a {loop} is running here: {id}", hint=hint)
+        if unended.is_loop(project, id) and (there := unended.run(project, id)):
+            shows, stops = unended.command(there, "status"), unended.command(there, "stop")
+            hint = f"{shows} shows it, {stops} ends it after the item it is at"
+            raise UsageError(f"a {there.loop} is running here: {id}", hint=hint)
     if project.root in _held:
         return
     make_private(project.root)
@@ -208,35 +196,24 @@ def check_alone(project: Project, own: str = "") -> None:
     _held[project.root] = fd
 
 
-def check_open(project: Project, found: Documents, own: str) -> None:
-    """Refuse the loop `own` while an item of another one is open on this checkout, though nobody drives that loop now.
+def check_open(project: Project, own: str = "") -> None:
+    """Refuse what changes files while an item of a loop is open on this checkout, though nobody drives that loop now.
 
-    What `own` does here would be taken for the work of the agent of that item. State files name the loops: one that
-    has none works without a repository.
+    It would be taken for the work of the agent of that item. The loop `own` is the one that goes on; journals name
+    the others, because a state file tells of one folder of documents, and anybody can remove it.
     """
-    for loop in [one for one in STATES if one != own]:
-        there = _begun(project, found, loop)
-        if there is None or there.run.is_over or not there.ledger.open:
-            continue
-        if loop == RALPH and there.settings.commit == "never":
+    for there in unended.every(project):
+        if there.id == own or there.run.final_status or not there.ledger.open:
+            continue  # one that has failed goes on only if a person asks for that, and compares everything then
+        if there.loop == RALPH and there.settings.commit == "never":
             continue  # nothing is compared when it goes on
-        hint = f"raymond {loop} resume goes on with it, raymond cancel {there.id} ends the loop"
+        ends = f"raymond cancel {there.id} ends the loop"
         if there.settings.internal:
-            hint = f"raymond {loop} record takes what became of it, raymond cancel {there.id} ends the loop"
+            hint = f"{unended.command(there, 'record')} takes what became of it, {ends}"
             raise UsageError(f"an item of {there.id} is handed out to another program", hint=hint)
         title = foreign_text.cut(there.ledger.open.get("title", ""), 100)
+        hint = f"{unended.command(there, 'resume')} goes on with it, {ends}"
         raise UsageError(f"{there.id} was cut off in the middle of an item: {title}", hint=hint)
-
-
-def _begun(project: Project, found: Documents, loop: str) -> LoopRun | None:
-    """The loop that a state file names, if that does not say that it is over."""
-    try:
-        text = documents.beginning(found.state(loop))
-        given = state_file.read(text) if text else {}
-    except state_file.Broken:
-        return None  # whoever goes on with that loop keeps it aside
-    is_over = given.get("status") in ("complete", "failed")
-    return None if is_over or not given.get("workflow_id") else _run(project, str(given["workflow_id"]))
 
 
 def let_go(project: Project) -> None:
