@@ -27,6 +27,7 @@ _ROUNDS = 3
 """How often a loop is driven to the next item: it may have been killed in between."""
 _HEEDED = frozenset(["docs", "as_json", "resumes"])
 """Flags of `next` that count for a loop that is there."""
+_AGAIN = "it is to be handed out again first"
 _WAITING = 3
 """The exit code when a person has to decide first."""
 
@@ -75,6 +76,8 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Settle
 
 
 def _next(loop: str, docs: str, start: Starter, given: dict[str, Any], *, as_json: bool, resumes: bool) -> int:
+    if sys.__stdout__ is None:
+        raise UsageError("standard output is closed, so nobody would get the item", hint="run next with an output")
     place, there = _found(loop, docs)
     if there is None and resumes:
         raise loop_verbs.none(place, loop)
@@ -117,9 +120,14 @@ def _hand_out(loop: LoopRun, *, as_json: bool) -> int:
     worker = handing.handed(loop)
     if worker is None:
         return _print(handing.waiting(loop), as_json=as_json)
-    document = handing.item(loop, worker)
+    document, was_out = handing.item(loop, worker), handing.is_out(loop, worker)
     handing.hand_out(loop, worker)
-    return _print(document, as_json=as_json)
+    try:
+        return _print(document, as_json=as_json)
+    except OSError:
+        if not was_out:
+            handing.take_back(loop)
+        raise
 
 
 # record
@@ -133,7 +141,7 @@ def _record(loop: str, docs: str, failed: str | None, wait: float, *, as_json: b
     worker = handing.handed(there)
     is_new = worker is not None and not runs.is_driven(there.project.run(there.id))
     if is_new and worker and not handing.is_out(there, worker):
-        raise _none_open(there, "it is to be handed out again first")
+        raise _none_open(there, _AGAIN)
     if is_new and worker and not reply:
         hint = f"raymond {loop} record <<'END' with what was said, or record --failed REASON"
         raise UsageError("there is nothing on standard input: what became of the item?", hint=hint)
@@ -158,7 +166,12 @@ def _reply(failed: str | None) -> str:
         return handing.message(f"{failed.strip()}\n\n{markers.FAILED}")
     if sys.stdin.isatty():
         return ""
-    return handing.message(texts.stdin(texts.SENT))
+    text, is_cut = texts.end_of_stdin(texts.SENT)
+    said = handing.message(text)
+    kept = handing.end_of(said)
+    if is_cut or kept != said:
+        loop_verbs.tell(f"the message is too long: only the end of it counts, up to {texts.SENT >> 20} MiB")
+    return kept
 
 
 def _settle(loop: LoopRun, wait: float, *, as_json: bool) -> int:
@@ -182,7 +195,10 @@ def _settle(loop: LoopRun, wait: float, *, as_json: bool) -> int:
 def _became(loop: LoopRun) -> dict[str, Any] | None:
     """What became of the item that was last; None while somebody has to look at it."""
     if worker := handing.handed(loop):
-        return handing.again(loop, worker)
+        found = handing.again(loop, worker)
+        if found["attempt"] == 1 and not handing.is_out(loop, worker):
+            raise _none_open(loop, _AGAIN)  # whoever asked for it was killed
+        return found
     if handing.question(loop):
         return handing.waiting(loop)
     if loop.ledger.open or not (handing.parked(loop) or loop.run.is_over):

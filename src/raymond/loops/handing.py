@@ -6,6 +6,8 @@ import textwrap
 from time import time
 from typing import Any
 
+import msgspec
+
 from raymond.control import steer
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
@@ -16,7 +18,7 @@ from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.ledger import Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.narrator import Narrator
-from raymond.loops.step import FAILS, Step
+from raymond.loops.step import FAILS, Step, tag
 from raymond.machine.agent import ASKING, Agent
 from raymond.redaction import Secrets
 from raymond.system import processes
@@ -33,6 +35,8 @@ _TOLD = "end"
 """What it says when somebody was told how the loop has ended."""
 _CONCLUDED = 60.0
 """Seconds after which nobody is taken to write down any more how a loop has ended."""
+_MOST = (1 << 20) - (16 << 10)
+"""Bytes of an answer, with what stands for characters that mean something where it is written."""
 _REASON = 500
 """Characters of why an item did not count."""
 
@@ -123,6 +127,11 @@ def hand_out(loop: LoopRun, worker: Agent) -> None:
     replace(loop.file(_HANDED), _mark(worker).encode(), durable=True)
 
 
+def take_back(loop: LoopRun) -> None:
+    """Note that nobody has it after all, because nobody could be told."""
+    replace(loop.file(_HANDED), b"")
+
+
 def is_told(loop: LoopRun) -> bool:
     """Whether somebody was told how the loop has ended."""
     return documents.read(loop.file(_HANDED)).strip() == _TOLD
@@ -148,6 +157,13 @@ def answer(loop: LoopRun, agent: Agent, text: str) -> None:
 def message(text: str) -> str:
     """What whoever did the item said: without secrets, and as they said it, if all of it was indented on its way."""
     return Secrets.of(os.environ).clean(textwrap.dedent(text).strip())
+
+
+def end_of(text: str) -> str:
+    """The end of it, which has the markers: as much as a run takes for an answer, and a step can hand on."""
+    while (size := max(len(msgspec.json.encode(text)), len(tag("goto", "", {"input": text}).encode()))) > _MOST:
+        text = text[len(text) * (size - _MOST) // size + 1 :]
+    return text
 
 
 def item(loop: LoopRun, worker: Agent) -> dict[str, Any]:
