@@ -35,6 +35,7 @@ _GENERATED = frozenset(
     " .ruff_cache .tox .nox .next .nuxt .cache .gradle .idea .vscode .DS_Store coverage .coverage htmlcov".split()
 )
 _MADE = (".pyc", ".pyo", ".o", ".so", ".class", ".log", ".tmp", ".swp", ".egg-info")
+_EXCLUDE = f"/{exclude_lines.NAME}"
 _SIGNED = regex(r"(?im)^raymond-(?:run|item)[ \t]*:")
 """A trailer of Raymond's, as git finds it: the case does not matter."""
 _MOST_HIDDEN = 200
@@ -272,10 +273,9 @@ class Inspector:
     def _look_at_lines(self, before: Baseline, ruled: dict[str, tuple[str, str]], found: Inspection) -> None:
         """Lines like ours are not put back, because a loop in another worktree may need them: nothing here does."""
         old = exclude_lines.own(before.files.get(exclude_lines.NAME, b""))
-        for path, (where, rule) in ruled.items():
-            line = os.fsencode(rule)
-            if where.endswith(f"/{exclude_lines.NAME}") and exclude_lines.own(line) and line not in old:
-                _add(found.review, [f"hid {path} from git by a new rule in .git/{exclude_lines.NAME}"])
+        lines = {path: os.fsencode(rule) for path, (where, rule) in ruled.items() if where.endswith(_EXCLUDE)}
+        hidden = [path for path, line in lines.items() if exclude_lines.own(line) and line not in old]
+        _add(found.review, (f"hid {path} from git by a new rule in .git{_EXCLUDE}" for path in hidden[:_NAMED]))
 
     def _look_at_hooks(self, before: Baseline, found: Inspection) -> None:
         folder = self._repository.hooks_folder()

@@ -16,7 +16,7 @@ from raymond.system import git
 def beside(place: Place, loop: str) -> Iterator[str]:
     """A line for each on this checkout that has not ended and has other documents, with the command that shows it."""
     for one in unended.every(projects.at(place.documents.cwd), loop):
-        if not unended.is_of(one, place.documents) and not one.run.final_status:
+        if not unended.is_of(one, place.documents):
             folder = os.path.relpath(os.path.realpath(one.documents.folder), os.path.realpath(place.documents.cwd))
             yield f"{loop} {one.id} is in {pasted.name(folder)}: {unended.command(one, 'status')}"
 

@@ -460,11 +460,12 @@ class Repository(PersonsIndex, IgnoreRules):
         if not missing:
             return
         more = ("" if not text or text.endswith("\n") else "\n") + "".join(f"{one}\n" for one in missing)
-        if not os.path.isfile(path):
+        if not os.path.isfile(path) or os.stat(path).st_nlink > 1 or not os.access(path, os.W_OK):
             documents.write(path, text + more)
             return
         # A loop that begins in another worktree loses none of its lines, and the file keeps its rights.
-        with open(path, "ab", buffering=0) as file:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(fd, "wb", buffering=0) as file:
             file.write(os.fsencode(more))
 
     def _remove(self, path: str) -> None:

@@ -203,8 +203,8 @@ def check_open(project: Project, own: str = "") -> None:
     the others, because a state file tells of one folder of documents, and anybody can remove it.
     """
     for there in unended.every(project):
-        if there.id == own or there.run.final_status or not there.ledger.open:
-            continue  # one that has failed goes on only if a person asks for that, and compares everything then
+        if there.id == own or not there.ledger.open:
+            continue
         if there.loop == RALPH and there.settings.commit == "never":
             continue  # nothing is compared when it goes on
         ends = f"raymond cancel {there.id} ends the loop"
