@@ -52,6 +52,33 @@ def test_what_is_missing_goes_to_another_session(tmp_path: Path) -> None:
     assert night.text("art.txt") == "art\nart\n"
 
 
+def test_an_answer_that_may_mean_yes_is_asked_back_and_costs_no_turn(tmp_path: Path) -> None:
+    night = drawn(tmp_path)
+    person = Typist(night.room, "task-loop", "start", "--id", "n", "--pause", "0s", "--attempts", "1", columns=160)
+    assert "`yes` commits it as done; any other text is a no" in person.sees(r"Answer `yes`.*no") + person.said
+    person.type("Yes, great work\n")
+    assert "You said: Yes, great work\n" in person.sees("Does that mean yes")
+    person.sees(ASKS)
+    person.type("Done!\n")
+    assert person.end() == 0
+    assert night.text("art.txt") == "art\n"
+    assert ", manual)" in night.text(SPEC)
+
+
+def test_what_a_person_refused_has_no_empty_command_and_no_empty_output(tmp_path: Path) -> None:
+    night = drawn(tmp_path)
+    person = Typist(night.room, "task-loop", "start", "--id", "n", "--pause", "0s", "--attempts", "1")
+    person.sees(ASKS)
+    person.type("more red\n")
+    assert person.end() == 1
+    told = night.text(SPEC)
+    assert (
+        "- result: FAILED (failed: a person says that it is not done: more red)\n- attempts: 1\n- output: none\n"
+        in told
+    )
+    assert ("- command:" in told, "```" in told) == (False, False)
+
+
 def test_one_that_is_pending_is_judged_later_without_an_agent(tmp_path: Path) -> None:
     night = drawn(tmp_path)
     assert night.loop(loop="task-loop").code == 0
@@ -73,7 +100,9 @@ def test_a_yes_counts_only_for_the_files_that_were_asked_about(tmp_path: Path) -
     person.sees(ASKS)
     night.write({"art.txt": "swapped\n", "more.txt": "x\n"})
     person.type("yes\n")
-    assert "- more.txt" in person.sees(ASKS)
+    again = " ".join(person.sees(ASKS).replace("|", " ").split())
+    assert "You said yes, but these files have changed since: art.txt, more.txt Is this done?" in again
+    assert "- more.txt" in again
     person.type("yes\n")
     assert person.end() == 0
     assert night.git("show", "HEAD:art.txt") == "swapped"

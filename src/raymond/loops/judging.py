@@ -1,19 +1,57 @@
 """Judging: what a person is asked about an item that no command can check, and what they say."""
 
 import json
+from enum import Enum
+from typing import Any
 
 from raymond.loops import documents, finishing
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.work import Work
+from raymond.patterns import regex
 from raymond.text import safe
 
-_AGREES = ("yes", "y", "ok", "passed")
+_AGREES = ("looks good to me", "looks good", "yes", "y", "okay", "ok", "done", "lgtm", "passed")
+"""What agrees, in words; a phrase that begins with another one comes first."""
+_REFUSES = ("no", "n", "nope")
+"""Single words that are an answer."""
+_WORDS = regex(r"\w+(?:['’]\w+)*")
+_NAMED = 10
+"""Files that are named in one line."""
 _CHANGED = 50
 """Paths that are named; git shows all of them."""
 _LINES, _WIDTH = 60, 100
 """Of what an agent said."""
 _COMMITS = 10
 """Commits of an item that are named."""
+
+
+class Answer(Enum):
+    """What an answer comes to."""
+
+    YES = "yes"
+    NO = "no"
+    UNCLEAR = "unclear"
+
+
+def meant(said: str, before: str = "") -> Answer:
+    """What an answer comes to; `before` is one that was asked back: a single word that is said again is meant."""
+    words = _WORDS.findall(said.casefold())
+    rest = _after_agreement(words)
+    if words and not rest:
+        return Answer.YES
+    if len(rest) < len(words) or not words:
+        return Answer.UNCLEAR
+    if len(words) > 1 or words[0] in _REFUSES or said.strip() == before:
+        return Answer.NO
+    return Answer.UNCLEAR
+
+
+def _after_agreement(words: list[str]) -> list[str]:
+    """What follows the words that agree."""
+    for phrase in map(str.split, _AGREES):
+        if words[: len(phrase)] == phrase:
+            return _after_agreement(words[len(phrase) :])
+    return words
 
 
 def question(work: Work, reply: str) -> str:
@@ -24,15 +62,38 @@ def question(work: Work, reply: str) -> str:
     changed = [one.path for one in repository.changes(work.baseline.work, tree)]
     changed = [one for one in changed if not work.step.documents.owns(one)]
     told = [
+        _again(work, tree),
         f"Is this done? {work.title}",
         "What to judge it by:\n" + "\n".join(f"- {one}" for one in work.criteria),
         work.details.strip(),
         _quoted(reply),
         f"The check `{work.check}` is green." if work.check else "",
         _listed(changed, f"{work.baseline.work[:12]} {work.show(tree)}") if changed else _before(work),
-        "Answer `yes`, or say what is missing.",
+        f"Answer `yes`, or say what is missing. {_follows(work)}",
     ]
     return "\n\n".join(filter(None, told)).replace("</", "< /")
+
+
+def _again(work: Work, tree: str) -> str:
+    """Why a person is asked again who has answered; empty for the first question."""
+    before = _before_this(work)
+    if before.get("unclear") is not None:
+        said = one_line(before["unclear"]) or "nothing"
+        return f"You said: {said}\nDoes that mean yes? Answer yes, or say what is missing."
+    if not before.get("agreed"):
+        return ""
+    changed = [one.path for one in work.step.repository.changes(before["agreed"], tree)]
+    changed = [one_line(one) for one in changed if not work.step.documents.owns(one)]
+    if not changed:
+        return "You said yes, but it was worked on again since."
+    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    return f"You said yes, but these files have changed since: {', '.join(changed[:_NAMED])}{more}"
+
+
+def _follows(work: Work) -> str:
+    """What each answer does, in a line."""
+    does = "commits it as done" if work.settings.commits else "marks it as done"
+    return f"`yes` {does}; any other text is a no: the next attempt is told, or without another one the item fails."
 
 
 def _quoted(reply: str) -> str:
@@ -76,12 +137,27 @@ def _commits(work: Work) -> list[tuple[str, str, str]]:
 
 
 def take(work: Work, answer: str) -> tuple[str, str]:
-    """What is missing according to a person, empty when nothing is; and what the agent said before."""
+    """What is missing according to a person, empty when nothing is; and what the agent said before.
+
+    An answer that may mean either is neither: the item is not judged then, and the next question asks back.
+    """
     said = answer.strip()
-    agrees = said.casefold().rstrip(".!") in _AGREES
     reply, tree = json.loads(documents.read(_kept(work)) or '["", ""]')
-    documents.write(finishing.judgement(work), tree if agrees else "")
-    return "" if agrees else said or "nothing was said", reply
+    means = meant(said, _before_this(work).get("unclear") or "")
+    known = {"unclear": said} if means == Answer.UNCLEAR else {"agreed": tree} if means == Answer.YES else {}
+    documents.write(_answered(work), json.dumps(known))
+    documents.write(finishing.judgement(work), tree if means == Answer.YES else "")
+    return said if means == Answer.NO else "", reply
+
+
+def _before_this(work: Work) -> dict[str, Any]:
+    """What is known of the answer before: what was unclear, or the tree that was agreed to."""
+    known: dict[str, Any] = json.loads(documents.read(_answered(work)) or "{}")
+    return known
+
+
+def _answered(work: Work) -> str:
+    return work.step.file(f"answered-{work.slot}")
 
 
 def _kept(work: Work) -> str:

@@ -96,6 +96,17 @@ def test_what_follows_the_fields_is_never_taken_for_a_part_of_the_last_attempt(f
     once = task_edit.failed(text, "1.1.1", *FAILED)
     assert task_edit.failed(once, "1.1.1", *FAILED) == once
     assert task_edit.passed(once, "1.1.1", "d", "c").endswith(f"\n{follows}\n")
+    silent = task_edit.failed(text, "1.1.1", "2026-01-17 10:00", "", "r", "", 1)
+    assert task_edit.failed(silent, "1.1.1", "2026-01-17 10:00", "", "r", "", 1) == silent
+    assert task_edit.passed(silent, "1.1.1", "d", "c").endswith(f"\n{follows}\n")
+
+
+def test_what_has_no_command_and_no_output_has_nothing_empty_for_them() -> None:
+    after = task_edit.failed(SPEC, "1.4.1", "2026-01-17 10:00", "", "a person says no", " \n", 2)
+    assert "- result: FAILED (a person says no)\n- attempts: 2\n- output: none\n" in after
+    assert "- command: \n" not in after
+    fixed, _ = task_edit.with_fix(SPEC, "1.4.1", command="", output="", reason="r", mark="R/1")
+    assert "- command: \n" not in fixed
 
 
 def test_only_the_last_twenty_lines_of_output_are_kept() -> None:

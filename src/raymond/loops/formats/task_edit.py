@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from raymond.loops.formats import foreign_text, masks, records, sections, task_spec
-from raymond.loops.formats.task_layout import Field, Layout, Place
+from raymond.loops.formats.task_layout import NO_OUTPUT, Field, Layout, Place
 from raymond.patterns import regex
 
 _SHOWN = 20
@@ -34,7 +34,7 @@ def failed(text: str, id: str, when: str, command: str, reason: str, output: str
     lines = (
         f"- date: {foreign_text.inline(when)}\n"
         f"- result: FAILED ({foreign_text.inline(reason)})\n"
-        f"- command: {_command(command)}\n"
+        f"{_ran(command)}"
         f"- attempts: {attempts}\n"
         f"{_output(output)}"
     )
@@ -165,7 +165,7 @@ def _fix(layout: Layout, place: Place, id: str, mark: str, failure: tuple[str, s
     context = (
         "\n**Context:**\n"
         f"- original task: {place.id}{place.colon} {title}\n"
-        f"- command: {_command(command)}\n"
+        f"{_ran(command)}"
         f"- failure: {foreign_text.inline(reason)}\n"
         f"{_output(output) if output.strip() else ''}"
     )
@@ -305,8 +305,15 @@ def _command(command: str) -> str:
     return foreign_text.code(line) if "`" in line or ")" in line else line
 
 
+def _ran(command: str) -> str:
+    """A line of a list with the command, if there was one."""
+    return f"- command: {_command(command)}\n" if command.strip() else ""
+
+
 def _output(output: str) -> str:
     """A line of a list with the last lines of an output as code."""
+    if not output.strip():
+        return f"- output: {NO_OUTPUT}\n"
     last = "\n".join(output.rstrip().splitlines()[-_SHOWN:])
     lines = foreign_text.fenced(last).removesuffix("\n").split("\n")
     return "- output:\n" + "".join(f"  {line}\n" if line else "\n" for line in lines)

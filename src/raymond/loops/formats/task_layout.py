@@ -31,7 +31,9 @@ _KEYS = {
     ),
     "last attempt": regex(r"[-*+]\s+[*_`]*(?:date|result|attempts|output)\b", re.IGNORECASE),
 }
+NO_OUTPUT = "none"
 _OUTPUT = regex(r"[-*+]\s+[*_`]*output\b", re.IGNORECASE)
+_WITHOUT_OUTPUT = regex(rf"[-*+]\s+output: {NO_OUTPUT}\s*\Z")
 
 
 class Place(Struct, frozen=True):
@@ -192,7 +194,8 @@ class _Lines:
         self.is_apart = False
         self.is_after_code = bare[0] == masks.CLOSING
         # Whatever follows the output was not written with it.
-        self.is_over = self.ends_with_output and self.is_output and self.is_after_code
+        is_last = self.is_after_code or _WITHOUT_OUTPUT.match(line) is not None
+        self.is_over = self.ends_with_output and self.is_output and is_last
         return is_taken
 
     def _holds(self, line: str, bare: str) -> bool:
