@@ -10,6 +10,7 @@ Error                     str() is one sentence; .hint is what to do
 │   └── RunBusy           another process holds it              pid, host     exit 1
 ├── NotContinued          a run is left to its owner                          exit 5
 └── UsageError            the command makes no sense                          exit 2
+    └── WrongDirectory    it would elsewhere                    directory     exit 2
 """
 
 from msgspec import Struct
@@ -125,3 +126,11 @@ class UsageError(Error):
     """The command makes no sense."""
 
     exit_code = 2
+
+
+class WrongDirectory(UsageError):
+    """The command would make sense in another directory."""
+
+    def __init__(self, message: str, *, directory: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.directory = directory

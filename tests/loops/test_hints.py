@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from looping import LOG, QUEUE, WAIT, Night
-from running import until
+from running import Room, until
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +56,8 @@ def test_a_subfolder_says_where_the_documents_are(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert "there is no folder docs here, but there is one at the top of the repository" in done.stderr
         assert f"hint: raymond -C ../.. continuous-session {verb}" in done.stderr
+    done = night.room.raymond("-C", "tests", "task-loop", "start", "--dry-run", "--task", "1.1 x")
+    assert done.stderr.endswith("hint: raymond -C tests -C .. task-loop start --dry-run --task '1.1 x'\n")
     assert os.listdir(below) == []
     night.git("rm", "-rq", "docs")
     done = night.room.raymond("continuous-session", "learn", "x")
@@ -106,3 +108,22 @@ def test_another_prompt_does_not_hide_a_loop_that_was_cut_off(tmp_path: Path) ->
     (tmp_path / "go").touch()
     assert night.room.raymond("ralph", "B.md", "--max-iterations", "1", "--id", "m").returncode == 0
     assert not (night.path / "docs").exists()
+
+
+KEEPS = "a loop keeps the limit it began with: when it has ended, start another with the limit that you want"
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("story-loop start --max-iterations 3", "did you mean `--max-stories`?"),
+        ("task-loop start --max-tasks 3", "did you mean `--max-iterations`?"),
+        ("continuous-session next --max-iterations 3", "did you mean `--max-sessions`?"),
+        ("task-loop resume --max-iterations 2", KEEPS),
+        ("ralph resume --max-iterations 2", KEEPS),
+        ("task-loop record --failed", "raymond task-loop record --help"),
+    ],
+)
+def test_a_flag_that_is_not_there_leads_to_the_one_that_is_meant(tmp_path: Path, typed: str, hint: str) -> None:
+    done = Room(tmp_path).raymond(*typed.split())
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"hint: {hint}")

@@ -153,8 +153,8 @@ def main(args: list[str]) -> int:
     except click.UsageError as error:
         from raymond.cli import usage_errors
 
-        named = args[0] if args[0] in COMMANDS else ""
-        message, hint = usage_errors.explain(error, f"raymond {named}".strip())
+        named = usage_errors.path(group, args) if args[0] in COMMANDS else "raymond"
+        message, hint = usage_errors.explain(error, named)
         return _say(_told(message, hint), 2)
     except (KeyboardInterrupt, click.Abort):
         return 130

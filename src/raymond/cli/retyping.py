@@ -1,4 +1,4 @@
-"""The command that was typed, once more with the run that it was to name."""
+"""The command that was typed, once more: with the run that it was to name, or in the directory it was meant for."""
 
 import shlex
 
@@ -6,14 +6,16 @@ from raymond import pasted
 from raymond.control import naming
 from raymond.control.naming import SeveralRuns
 from raymond.control.runs import RunRow
-from raymond.errors import Error
+from raymond.errors import Error, UsageError, WrongDirectory
 
 _LONGEST = 100
 """Characters of what was typed that are repeated for every run."""
 
 
 def spelled(error: Error, typed: list[str]) -> Error:
-    """An error that lists runs gets the command for each; any other is as it was."""
+    """An error that lists runs gets the command for each, one about the directory that for the right one."""
+    if isinstance(error, WrongDirectory):
+        return UsageError(str(error), hint=_there(error.directory, typed))
     if not isinstance(error, SeveralRuns):
         return error
     return error.spelled(lambda row: _command(row, error.given, typed))
@@ -24,6 +26,14 @@ def _command(row: RunRow, given: str, typed: list[str]) -> str:
     there = ["-C", pasted.word(row.project, "DIR")] if naming.needs_place(row) else [*map(shlex.quote, typed[:at])]
     words = _named(row.workflow_id, given, typed[at + 1 :])
     return " ".join(["raymond", *there, typed[at], *words])
+
+
+def _there(directory: str, typed: list[str]) -> str:
+    """All that was typed, in another directory: without one of its flags it could mean something else."""
+    at = _verb(typed)
+    before = [pasted.word(one, "DIR") for one in typed[:at]]
+    after = [pasted.word(one, "...") for one in typed[at:]]
+    return " ".join(["raymond", *before, pasted.flag("-C", directory, "DIR"), *after])
 
 
 def _verb(typed: list[str]) -> int:

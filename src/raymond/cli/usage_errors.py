@@ -9,6 +9,8 @@ from raymond.patterns import regex
 _EXTRA = regex(r"Got unexpected extra arguments? \((.*)\)")
 _COMMAND = regex(r"No such command ['`\"](.*?)['`\"]")
 _RANGE = regex(r"^(-?\d+) is not in the range x>=(\d+)$")
+_MOST = ("--max-items", "--max-iterations", "--max-sessions", "--max-stories", "--max-tasks")
+"""What the limit of a loop is called: each loop has one of these, or means one of these."""
 _EXAMPLES = {
     "--budget": "--budget 5",
     "--keep": "--keep 30d",
@@ -17,10 +19,26 @@ _EXAMPLES = {
 }
 
 
+def path(group: click.Group, args: list[str]) -> str:
+    """The command that was typed, with the commands that it is in."""
+    found, command = ["raymond"], group
+    for word in args:
+        inner = command.commands.get(word) if found[1:] else command.get_command(click.Context(group), word)
+        if inner is None:
+            break
+        found.append(word)
+        if not isinstance(inner, click.Group):
+            break
+        command = inner
+    return " ".join(found)
+
+
 def explain(error: click.UsageError, command: str) -> tuple[str, str]:
-    """One sentence, and the way out."""
+    """One sentence, and the way out; `command` is what was typed, for an error that does not say it."""
     help_ = f"{error.ctx.command_path if error.ctx else command} --help"
     if isinstance(error, click.NoSuchOption):
+        if error.option_name in _MOST and (limit := _limit(error.ctx)):
+            return f"there is no flag `{error.option_name}`", limit
         close = difflib.get_close_matches(error.option_name, _flags(error.ctx), 1, 0.65)
         hint = f"did you mean `{close[0]}`?" if close else help_
         return f"there is no flag `{error.option_name}`", hint
@@ -39,6 +57,18 @@ def explain(error: click.UsageError, command: str) -> tuple[str, str]:
     if extra:
         return f"`{extra[1].split()[0]}` is one argument too many", help_
     return error.format_message().rstrip("."), help_
+
+
+def _limit(ctx: click.Context | None) -> str:
+    """The way to the limit of a loop; empty for a command that has none."""
+    if ctx is None:
+        return ""
+    for param in ctx.command.params:
+        if isinstance(param, click.Option) and param.name == "most":
+            return f"did you mean `{_name(param)}`?"
+    if ctx.command.name == "resume" and ctx.parent and ctx.parent.parent:
+        return "a loop keeps the limit it began with: when it has ended, start another with the limit that you want"
+    return ""
 
 
 def _no_command(error: click.UsageError, help_: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import pasted
-from raymond.errors import UsageError
+from raymond.errors import UsageError, WrongDirectory
 from raymond.loops import documents, doubts, unfinished
 from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PROGRESS, SUMMARIES, Documents
 from raymond.loops.repository import Repository
@@ -57,7 +57,7 @@ def check_folder(found: Documents, verb: str, loop: str = SESSION) -> None:
     if os.path.isdir(os.path.join(found.top, found.docs)):
         what = f"there is no folder {found.docs} here, but there is one at the top of the repository"
         up = os.path.relpath(found.top, os.path.realpath(found.cwd))
-        raise UsageError(what, hint=f"raymond {pasted.flag('-C', up, 'DIR')} {loop} {verb}")
+        raise WrongDirectory(what, directory=up, hint=f"raymond {pasted.flag('-C', up, 'DIR')} {loop} {verb}")
     hint = f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
     if loop in (TASKS, STORIES):
         hint = f"docs/{'tasks' if loop == TASKS else 'stories'}.md of Raymond shows what belongs there; or --docs DIR"
