@@ -1,10 +1,11 @@
 """Loops over tasks and stories come to an end: repairs of repairs, retries, limits, and what is too long."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from planned import Planned
+from planned import SPEC, Planned
 
 FAILS = "echo try >> tries.txt; echo ITERATION_COMPLETE"
 FIX = ("--attempts", "1", "--on-fail", "create-fix-task", "--max-failures", "2")
@@ -24,7 +25,24 @@ def test_repairs_of_a_task_count_as_failures_of_that_task(tmp_path: Path) -> Non
     assert "1.4.1b" not in night.spec
     assert night.fields("1.4.1a")["Status"].startswith("⏸️ Blocked (failed 2 times")
     assert night.fields("1.4.1")["Status"].startswith("⏸️ Blocked (1.4.1a, which repairs it, failed")
+    assert night.git("status", "--porcelain") == ""
+    assert "...refs/raymond/n/1.1\n" in done.out, "its changes are not in the tree any more"
+    assert "git diff\n" not in done.out
+    for title in ("1.4.1. Write the answer", "1.4.1a. Fix: Write the answer Verification"):
+        where = "write 🔵 Planned as its Status in docs/implementation/1-core/1.4-answers.md"
+        assert f"- unblock `{title}` when it can be done: {where}\n" in done.out
     assert "nothing to do" in night.tasks("--id", "m", "--task", "1.4.1").out
+    night.write({SPEC: re.sub("⏸️ Blocked.*", "🔵 Planned", night.spec)})
+    assert "Selected item" in night.tasks("--id", "o", "--task", "1.4.1", "--on-dirty", "commit").err
+
+
+@pytest.mark.slow
+def test_what_was_put_back_of_the_plan_is_named_with_its_reference(tmp_path: Path) -> None:
+    night = Planned(tmp_path, f"echo 42 > answer.txt; echo '# Mine' > {SPEC}; echo ITERATION_COMPLETE")
+    done = night.tasks("--task", "1.4.1")
+    told = "see what an agent changed in the plan, which was put back: git show refs/raymond/n/1.documents"
+    assert f"- {told}\n" in done.out
+    assert "+# Mine" in night.git("show", "refs/raymond/n/1.documents")
 
 
 @pytest.mark.slow

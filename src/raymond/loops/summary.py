@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from raymond import pasted
 from raymond.control import runs
 from raymond.faces import words
-from raymond.loops import inspection
+from raymond.loops import inspection, leavings
 from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, cut, one_line, prose
 from raymond.loops.formats.log_line import lasted
@@ -14,7 +14,7 @@ from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REVIEW, TAMPERED, Entr
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS
 from raymond.loops.step import FAILS
-from raymond.machine.agent import ASKING
+from raymond.machine.agent import ASKING, Agent
 from raymond.system import git
 from raymond.views.status import waits_for_review
 
@@ -26,8 +26,11 @@ _HOW = {
     "exhausted": "limit: {why}",
     "impossible": "failed: {why}",
 }
-_INTERNAL = ("HAND.py", "PARK.py")
+_HAND = "HAND.py"
+_INTERNAL = (_HAND, "PARK.py")
 """Where a loop waits whose items somebody else does."""
+_ANSWERS = {"PAUSE.py": "continue", "MANUAL.py": "yes"}
+"""The word with which each question lets the loop go on."""
 NO_TASKS = "it has no tasks"
 """How the reason begins why a story cannot be worked on."""
 _EXCERPT = 300
@@ -164,21 +167,22 @@ def advice(loop: LoopRun) -> list[str]:
     for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED) and one.key not in repaired][
         :5
     ]:
-        left = f"git diff {loop_base(loop)}...{one.saved}" if one.saved else ""
-        where = [one.log, left or ("" if one.action in ("skip", "block") else "git diff")]
-        found.append(f"see why {code(one.title)} failed: {', '.join(filter(None, where))}")
+        where = filter(None, [one.log, leavings.of(loop, one)])
+        found.append(f"see why {code(one.title)} failed: {', '.join(where)}")
     if loop.kept:
-        found.append(f"see what items that failed have left: git diff {loop_base(loop)}...{loop.kept}")
+        found.append(f"see what items that failed have left: {leavings.diff(loop, loop.kept)}")
+    found += leavings.of_plans(loop)
+    found += leavings.blocked(loop)
     for one in [one for one in ledger.done if one.verdict == PENDING][:5]:
         found.append(f"say whether {code(one.title)} is done, on a terminal: {_judges(loop, one)}")
     if ledger.passed:
         found.append(f"unblock or remove the items that were passed over: {_opens(loop)}")
     if any(map(waits_for_review, loop.run.agents.values())):
         found.append(f"decide about a change of what decides a check: raymond review {loop.id}")
-    elif any(one.status == ASKING and one.state == "MANUAL.py" for one in loop.run.agents.values()):
-        found.append(
-            f"say whether it is done: raymond inbox shows the question, raymond answer {loop.id} yes answers it"
-        )
+    elif (asking := _asking(loop)) and asking.state == "MANUAL.py":
+        found.append(f"say whether it is done: raymond inbox shows the question, {_answering(loop, asking)} answers it")
+    elif asking and loop.settings.internal:
+        found.append(f"go on: {_answering(loop, asking)}; end it: raymond answer {loop.id} stop")
     elif not loop.run.is_over:
         found.append(f"go on: {_resume(loop)}{_answers(loop)}")
     elif remaining(loop):
@@ -210,7 +214,7 @@ def _rest(loop: LoopRun) -> str:
     only = ""
     if loop.loop == STORIES and any(why.startswith(NO_TASKS) for _, why in loop.ledger.passed):
         only = f" {pasted.flag('--story', remaining(loop)[0].partition(':')[0], 'ID')}"
-    return f"raymond {loop.loop} start{only}{_typed(loop)}"
+    return f"raymond {loop.loop} {'next' if loop.settings.internal else 'start'}{only}{_typed(loop)}"
 
 
 def _judges(loop: LoopRun, entry: Entry) -> str:
@@ -266,6 +270,8 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
     is_aside = loop.run.is_over and any(one.verdict in (REVIEW, TAMPERED) for one in loop.ledger.failed)
     if is_aside or any(map(waits_for_review, loop.run.agents.values())):
         return f"raymond review {loop.id}"
+    if asking := _asking(loop):
+        return _answering(loop, asking)
     if not loop.run.is_over:
         return _resume(loop)
     if remaining(loop):
@@ -273,9 +279,30 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
     return _commits(loop) if any(one.commit for one in loop.ledger.entries) else f"raymond logs {loop.id}"
 
 
+def asked(loop: LoopRun) -> str:
+    """The first line of what a person is asked; empty when nobody is."""
+    found = _asking(loop)
+    return found.question.partition("\n")[0] if found else ""
+
+
+def _asking(loop: LoopRun) -> Agent | None:
+    """The agent whose question a person has to answer: one that waits for an item to be done asks nobody."""
+    for one in () if loop.run.is_over else loop.run.agents.values():
+        if one.status == ASKING and (one.state not in _INTERNAL or one.question.startswith(FAILS)):
+            return one
+    return None
+
+
+def _answering(loop: LoopRun, agent: Agent) -> str:
+    """The command that answers a question so that the loop goes on."""
+    said = "continue" if agent.question.startswith(FAILS) else _ANSWERS.get(agent.state, "TEXT")
+    return f"raymond answer {loop.id} {said}"
+
+
 def _resume(loop: LoopRun) -> str:
     if loop.settings.internal:
-        return f"raymond {loop.loop} next --resume"
+        is_open = any(one.status == ASKING and one.state == _HAND for one in loop.run.agents.values())
+        return f"raymond {loop.loop} {'record' if is_open or loop.ledger.open else 'next'}"
     more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
     limit = loop.run.stop.limit if loop.run.stop else ""
     return f"raymond {loop.loop} resume{more.get(limit, '')}"
@@ -291,11 +318,6 @@ def _answers(loop: LoopRun) -> str:
 def _commits(loop: LoopRun) -> str:
     """The command that shows what the loop has committed."""
     return f'git log -p --grep="Raymond-Run: {loop.id}"'
-
-
-def loop_base(loop: LoopRun) -> str:
-    """The branch that the loop works on."""
-    return loop.settings.branch or "HEAD"
 
 
 def _time(when: float) -> str:
