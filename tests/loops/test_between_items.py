@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from planned import SPEC, STATUS, Planned
+from raymond.control.runs import is_driven
+from running import until
 from typist import Typist
 
 
@@ -77,7 +79,15 @@ def test_a_plan_that_changed_waits_for_a_person_at_a_terminal(tmp_path: Path) ->
     assert f"\n- changed `{SPEC}`\n" in waits(night)
     assert waits(night), "whoever asks again does not get it"
     assert night.room.raymond("answer", "n", "continue", "--no-resume").returncode == 2, "not without a terminal"
-    agree(night)
+    shown = night.loop(verb="status", loop="task-loop").out.splitlines()[-2:]
+    assert shown == [
+        "asked:  Somebody changed something while nobody had an item:",
+        "next:   raymond answer n continue",
+    ]
+    person = Typist(night.room, "answer", "n", "continue")
+    person.sees("answered; raymond task-loop next goes on with it")
+    assert person.end() == 0
+    until(lambda: not is_driven(night.room.project.run("n")), "the end of what goes on in the background")
     assert ask(night, "next")["item"]["check"] == "true"
 
 

@@ -92,6 +92,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     yield ""
     if not found.is_driven:
         yield summary.how(loop)
+        if asked := summary.asked(loop):
+            yield f"asked:  {cut(asked, 200)}"
     yield f"next:   {summary.next_command(loop, is_driven=found.is_driven)}"
 
 

@@ -33,7 +33,7 @@ _MOST, _SHOWN, _FILES = 50, 20, 200
 """Doubts that are kept, those that a person is shown, and files that are named."""
 _COMMIT = 12
 _ASKED = """\
-Nobody had an item, and yet somebody has
+Somebody changed something while nobody had an item:
 
 {doubts}
 
