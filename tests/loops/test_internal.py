@@ -66,7 +66,7 @@ def test_an_open_item_is_handed_out_again_only_to_who_asks_for_that(inside: Insi
     assert inside.next("--resume") == first
     status = inside.call("status").stdout
     assert "Mode:     INTERNAL, RUNNING\n" in status
-    assert "waits for raymond continuous-session record\n" in status
+    assert "waits for raymond continuous-session record\nnext:   raymond continuous-session record\n" in status
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_whoever_says_that_it_is_done_is_not_believed_and_told_why(inside: Insid
     again = inside.record()
     assert (again["status"], again["attempt"], again["next"]) == ("again", 2, True)
     assert "`sh check.sh` ended with exit code" in again["reason"]
-    assert "to be handed out again first" in inside.refused("record", said=DONE)
+    assert "no item is open: run `next` to get it again" in inside.refused("record", said=DONE)
     second = inside.next()
     assert (second["attempt"], second["session"]) == (2, 1)
     assert "An earlier session tried this item, and it did not count" in second["prompt"]
@@ -105,13 +105,26 @@ def test_whoever_says_that_it_is_done_is_not_believed_and_told_why(inside: Insid
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("said", ["I cannot.\n\nITERATION_FAILED\n", None], ids=["said", "flag"])
-def test_whoever_says_that_it_cannot_be_done_is_believed(inside: Inside, said: str | None) -> None:
+def test_whoever_says_that_it_cannot_be_done_is_believed(inside: Inside) -> None:
     inside.begin()
     inside.write({"answer.txt": "42\n"})  # the check would be green
-    done = inside.record(said, *(() if said else ("--failed", "I cannot.")))
+    done = inside.record("I cannot.\n\nITERATION_FAILED\n")
     assert (done["verdict"], done["counts"], done["commit"]) == ("gave up", False, None)
     assert done["reason"].endswith("I cannot.")
+    assert inside.subjects == ["start"]
+    assert not (inside.path / "answer.txt").exists(), "what it left is put away"
+
+
+@pytest.mark.slow
+def test_a_sub_agent_that_died_uses_up_an_attempt(inside: Inside) -> None:
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})  # the check would be green
+    again = inside.record(None, "--failed", "agent died")
+    assert (again["status"], again["attempt"]) == ("again", 2)
+    assert again["reason"].endswith("not done: agent died")
+    assert "not done: agent died" in inside.next()["prompt"]
+    done = inside.record(None, "--failed", "it died again")
+    assert (done["verdict"], done["reason"]) == ("failed", "not done: it died again")
     assert inside.subjects == ["start"]
     assert not (inside.path / "answer.txt").exists(), "what it left is put away"
 
@@ -233,7 +246,9 @@ def test_stop_between_two_items_ends_it_now(inside: Inside) -> None:
     inside.begin()
     inside.write({"answer.txt": "42\n"})
     inside.record()
+    assert inside.call("status").stdout.endswith("next:   raymond continuous-session next\n")
     assert inside.call("stop").stdout == "n has stopped; raymond continuous-session status shows it.\n"
+    assert inside.call("status").stdout.endswith("next:   raymond continuous-session next\n"), "it pays no agents"
     assert inside.state["status"] == "complete"
     assert inside.subjects == ["start", "feat: write the answer", "chore(loop): records"]
     assert inside.call("stop").stdout == "no active continuous session\n"
@@ -360,4 +375,5 @@ def test_people_may_read_it_too(inside: Inside) -> None:
     done = inside.call("next", "--id", "n")
     assert done.stdout.startswith(OPENING)
     told = inside.call("record", "--failed", "no time")
-    assert told.stdout.startswith("Write the answer: gave up: the agent said that it cannot do this: no time")
+    assert told.stdout.startswith("Write the answer: again: An earlier session tried this item")
+    assert "not done: no time" in told.stdout

@@ -223,6 +223,8 @@ INSIDE = """\
 def test_what_a_loop_from_the_inside_prints_as_json_is_documented(tmp_path: Path) -> None:
     check, night, said = Check(), Night(tmp_path, INSIDE), tmp_path / "said"
     said.write_text("ITERATION_COMPLETE\n", "utf-8")
+    failed = tmp_path / "failed"
+    failed.write_text("no\n\nITERATION_FAILED\n", "utf-8")
 
     def printed(*args: str, **given: Any) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(night.room.raymond("continuous-session", *args, "--json", **given).stdout)
@@ -243,7 +245,8 @@ def test_what_a_loop_from_the_inside_prints_as_json_is_documented(tmp_path: Path
         assert recorded(stdin=message) == "recorded"
     for ended in ("recorded", "waiting"):
         printed("next")
-        assert recorded("--failed", "no") == ended
+        with failed.open() as message:
+            assert recorded(stdin=message) == ended
     assert Typist(night.room, "answer", "n", "stop", "--no-resume").end() == 0
     check.document("End", printed("next"))
     assert check.unseen("Became", "End") == []

@@ -27,7 +27,7 @@ _ROUNDS = 3
 """How often a loop is driven to the next item: it may have been killed in between."""
 _HEEDED = frozenset(["docs", "as_json", "resumes"])
 """Flags of `next` that count for a loop that is there."""
-_AGAIN = "it is to be handed out again first"
+_AGAIN = "run `next` to get it again"
 _WAITING = 3
 """The exit code when a person has to decide first."""
 
@@ -63,7 +63,7 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Settle
     @group.command("record")
     @loop_group.DOCS
     @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-    @click.option("--failed", metavar="REASON", help="The item could not be done.")
+    @click.option("--failed", metavar="REASON", help="The item was not done: this attempt does not count.")
     @click.option(
         "--wait", type=Duration(), default=_WAIT, metavar="TIME", help="How long to wait for the check (60s)."
     )
@@ -163,7 +163,7 @@ def _reply(failed: str | None) -> str:
     if failed is not None:
         if not failed.strip():
             raise UsageError("--failed needs a reason", hint="record --failed 'the sub-agent was interrupted'")
-        return handing.message(f"{failed.strip()}\n\n{markers.FAILED}")
+        return handing.message(f"{failed.strip()}\n\n{markers.NOT_DONE}")
     if sys.stdin.isatty():
         return ""
     text, is_cut = texts.end_of_stdin(texts.SENT)

@@ -1,7 +1,9 @@
 """The lines with which agents of a loop end their work; each counts only on a line of its own."""
 
 COMPLETE, FAILED, ALL_DONE = "ITERATION_COMPLETE", "ITERATION_FAILED", "LOOP_COMPLETE"
-_ALL = (COMPLETE, FAILED, ALL_DONE)
+NOT_DONE = "RAYMOND_NOT_DONE"
+"""What `record --failed` writes: there is no message of an agent."""
+_ALL = (COMPLETE, FAILED, ALL_DONE, NOT_DONE)
 
 
 def has(text: str, marker: str) -> bool:
