@@ -163,6 +163,25 @@ def judge(line: str) -> list[Judgement]:
     return list(dict.fromkeys(_lines(shell_line.read(line), 0)))
 
 
+def commands(pipelines: Sequence[Pipeline], depth: int = 0) -> Iterator[list[str]]:
+    """Every command that is run, as it is written and as it is run: without `env`, without the folder of its program.
+
+    Those that a shell is given as text are read as well.
+    """
+    for command in (one for pipeline in pipelines for one in pipeline):
+        yield from commands(command.inner, depth)
+        if not command.words:
+            continue
+        words = _unwrapped(command.words)
+        yield command.words
+        yield words
+        yield [_name(words[0]), *words[1:]]
+        if depth < _DEEPEST:
+            for text in _texts(words, command.fed):
+                yield from commands(shell_line.read(text), depth + 1)
+            yield from commands([[Command(found, [], [], [])] for found in _found(words)], depth + 1)
+
+
 def masks(line: str) -> str:
     """What hides that a command of a line has failed: the end of a pipe, or `|| true`; empty for none."""
     if found := re.search(r"\|\|\s*(true|:|exit 0)\s*;?\s*\Z", line):

@@ -37,6 +37,8 @@ class Command(Struct):
     """What runs in its substitutions, or in its brackets."""
     closes: bool = False
     """It ends a group or a loop, whose output goes on from here."""
+    sets: list[str] = []
+    """The variables that are set for it, or for what follows if it has no words: `NAME=VALUE`."""
 
 
 Pipeline: TypeAlias = list[Command]
@@ -116,7 +118,7 @@ class _Reader:
 
     def _end_command(self) -> None:
         command = _plain(self._command)
-        if command.words or command.inner or command.writes or command.fed or command.closes:
+        if command.words or command.inner or command.writes or command.fed or command.closes or command.sets:
             self._pipe.append(command)
         self._command = Command([], [], [], [])
 
@@ -303,6 +305,8 @@ def _plain(command: Command) -> Command:
     words = command.words
     while words and (words[0] in _OPENING or words[0] in _CLOSING or _ASSIGNMENT.match(words[0])):
         command.closes = command.closes or words[0] in _CLOSING
+        if _ASSIGNMENT.match(words[0]):
+            command.sets.append(words[0])
         words.pop(0)
     if words and words[0] in _HEADS:
         words.clear()

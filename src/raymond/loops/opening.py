@@ -167,7 +167,9 @@ def missing(command: str) -> str:
     """The program of a command, if nobody could find it; a file of the project may be part of the work."""
     from raymond.language import shell_line
 
-    for pipeline in shell_line.read(command)[:1]:
+    for pipeline in shell_line.read(command):
+        if not any(one.words or one.inner for one in pipeline):
+            continue  # it only sets variables
         word = pipeline[0].words[0] if pipeline and pipeline[0].words else ""
         if not word or "/" in word or "$" in word or word in _SHELL or shutil.which(word):
             return ""

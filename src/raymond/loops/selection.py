@@ -22,6 +22,8 @@ _LONGEST, _LONGEST_OF_ALL = 10_000, 50_000
 """Characters of one check, and of all checks of an item: they are handed on from step to step."""
 
 
+_NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
+"""Files in which nothing is kept."""
 _ELSEWHERE = "proposed by an agent for the queue; raymond continuous-session start --accept-proposed runs it"
 
 
@@ -121,20 +123,31 @@ def refused(command: str, settings: Settings) -> str:
         return f"its check has more than {_LONGEST:,} characters: put it into a script"
     if what := doubts.secret(command):
         return f"its check contains {what}, which no journal keeps: let it read that from the environment"
-    parts = list(_parts(shell_line.read(command)))
+    read = shell_line.read(command)
+    parts = [command, *(" ".join(words) for words in gate_rules.commands(read))] if settings.deny else []
     for pattern in settings.deny:
-        if any(fnmatchcase(part, pattern) for part in (command, *parts)):
+        if any(fnmatchcase(part, pattern) for part in parts):
             return f"its check matches --deny {pattern}"
-    for part in parts if settings.allow else ():
-        if not any(fnmatchcase(part, pattern) for pattern in settings.allow):
+    for part, writes in _parts(read) if settings.allow else ():
+        if not any(_allows(pattern, part, writes=writes) for pattern in settings.allow):
             return f"`{part}` in its check matches no --allow"
     return next((f"its check {one.what}" for one in gate_rules.judge(command) if one.kind == "unsafe"), "")
 
 
-def _parts(pipelines: "Iterable[Pipeline]") -> Iterator[str]:
-    """The single commands of a line, those inside of others too."""
+def _allows(pattern: str, part: str, *, writes: bool) -> bool:
+    """Whether a pattern fits a command; one that writes to a file has to be meant: by `>` in it, or by `*` alone."""
+    return fnmatchcase(part, pattern) and (not writes or ">" in pattern or pattern == "*")
+
+
+def _parts(pipelines: "Iterable[Pipeline]") -> Iterator[tuple[str, bool]]:
+    """The single commands of a line, those inside of others too, with the variables that are set for them.
+
+    Each with the files that it writes, and whether there are any.
+    """
     for pipeline in pipelines:
         for command in pipeline:
-            if command.words:
-                yield " ".join(command.words)
+            files = [one for one in command.writes if one not in _NOWHERE]
+            words = [*command.sets, *command.words, *(f"> {one}" for one in files)]
+            if words:
+                yield " ".join(words), bool(files)
             yield from _parts(command.inner)
