@@ -12,6 +12,7 @@ import hmac
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,8 +25,6 @@ from pathlib import Path
 SECRET = "WEBHOOK_SECRET"
 LARGEST = 5 << 20
 """Bytes of a payload. Raymond takes up to 16 MiB, GitHub sends up to 25 MB."""
-KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
-"""What can be the id of a run; GitHub sends a UUID."""
 BUSY = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n"
 PATIENCE = 60
 """Seconds for `raymond start`, which returns as soon as the run is in the background."""
@@ -85,7 +84,9 @@ class Receiver(ThreadingHTTPServer):
                 return 500, self.note(key, str(error))
         if done.returncode == 2:  # a payload or a key that Raymond refuses, however often it is delivered
             self.note(key, done.stderr)
-            return 422, "not started, and would not be if repeated: see the log of the receiver\n"
+            return 422, "not started; delivering it again will not help: see the log of the receiver\n"
+        if done.returncode in (5, 6):  # the workflow or the agents' program is missing or wrong: not the payload
+            return 503, self.note(key, done.stderr)
         if done.returncode != 0:
             return 500, self.note(key, done.stderr)
         return 202 if json.loads(done.stdout)["started"] else 200, done.stdout
@@ -146,15 +147,15 @@ class Delivery(BaseHTTPRequestHandler):
         signature = self.headers.get("X-Hub-Signature-256", "")
         if not hmac.compare_digest(right.encode(), signature.encode("utf-8", "replace")):
             return 401, "the signature is wrong\n"
-        key = self.headers.get("X-GitHub-Delivery", "")
-        if not KEY.fullmatch(key):
-            return 400, "X-GitHub-Delivery is missing, or not an id\n"
         try:
             event = json.loads(body)
         except (ValueError, RecursionError):
             return 400, "this is not JSON\n"
         if not self.is_meant(event):
             return 200, "nothing to do\n"
+        # The id of the delivery is not signed: whoever has one delivery could repeat it under any number of ids.
+        key = hashlib.sha256(body).hexdigest()
+        print(f"{key} is the delivery {self.headers.get('X-GitHub-Delivery', '')[:100]!r}", file=sys.stderr, flush=True)
         return self.server.start(key, body)
 
     def is_meant(self, event: object) -> bool:
@@ -164,6 +165,18 @@ class Delivery(BaseHTTPRequestHandler):
         label = event.get("label")
         name = label.get("name") if isinstance(label, dict) else ""
         return event.get("action") == "labeled" and name == self.server.given.label
+
+
+def what_is_wrong(given: argparse.Namespace) -> str:
+    """What no delivery could be started with; empty when nothing is wrong."""
+    if not os.path.isdir(given.project):
+        return f"--project: there is no folder {given.project}"
+    if not os.path.exists(os.path.join(given.project, given.workflow)):
+        return f"--workflow: there is no {given.workflow} in {given.project}"
+    program = os.path.join(given.project, given.raymond) if "/" in given.raymond else given.raymond
+    if not shutil.which(os.path.abspath(program) if "/" in given.raymond else program):
+        return f"--raymond: there is no program {given.raymond}"
+    return ""
 
 
 def main() -> None:
@@ -179,6 +192,8 @@ def main() -> None:
     parser.add_argument("--spool", required=True, help="a private folder of its own, for payloads")
     parser.add_argument("--raymond", default="raymond", help="the program to call")
     given = parser.parse_args()
+    if wrong := what_is_wrong(given):
+        parser.error(wrong)
     secret = os.environ.get(SECRET, "").encode()
     if len(secret) < 16:
         sys.exit(f"{SECRET} is missing, or shorter than 16 characters: openssl rand -hex 32")

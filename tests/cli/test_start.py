@@ -177,6 +177,44 @@ def test_a_dry_run_says_that_nothing_would_start(room: Room) -> None:
     start(room, flow)
     again = start(room, flow, "--dry-run")
     assert (again.code, again.err) == (0, "nothing would start: r was started before: raymond status r\n")
+    ended(room)
+    again = start(room, flow, "--dry-run", "--json", "--input", "x")
+    assert json.loads(again.out)["status"] == "completed"
+    assert json.loads(again.out)["same_input"] is False
+    other = room.flow({"START.sh": "exit 3"}, "other")
+    real, dry = start(room, other), start(room, other, "--dry-run")
+    assert (dry.code, dry.err) == (real.code, real.err)
+    assert (dry.code, "was started with another workflow" in dry.err) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_dry_run_says_that_a_run_would_continue(room: Room) -> None:
+    flow = room.flow(SLOW)
+    start(room, flow)
+    until(lambda: count(room) == 1, "the first step")
+    [driver] = [pid for pid, line in room.processes().items() if "raymond start" in line]
+    os.kill(driver, signal.SIGKILL)
+    until(lambda: driver not in room.processes(), "the end of the driver")
+    dry = start(room, flow, "--dry-run", "--json")
+    assert (dry.code, dry.err) == (0, "r was started before, and no process runs it: it would continue\n")
+    assert (json.loads(dry.out)["continued"], json.loads(dry.out)["status"]) == (True, "interrupted")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--dry-run", "--json")])
+def test_a_workflow_that_is_missing_is_told_apart_from_an_event_that_is_refused(
+    room: Room, more: tuple[str, ...]
+) -> None:
+    assert start(room, "./nowhere", *more).code == 6
+    assert start(room, room.flow(COUNTED), "--input", "@nowhere", *more).code == 2
+
+
+@pytest.mark.slow
+def test_the_name_of_a_file_as_input_is_doubted(room: Room) -> None:
+    (room.path / "payload.json").write_text("{}", "utf-8")
+    doubted = start(room, room.flow(COUNTED), "--input", "payload.json")
+    assert "warning: --input is text, and payload.json is a file: --input @payload.json reads it\n" in doubted.err
+    assert "warning" not in start(room, room.flow(COUNTED), "--input", "@payload.json", key="s").err
 
 
 @pytest.mark.slow

@@ -94,6 +94,20 @@ def test_the_line_for_a_folder_starts_a_run_for_each_payload_and_keeps_what_is_r
 
 
 @pytest.mark.slow
+def test_the_line_for_a_folder_keeps_payloads_for_which_there_is_no_workflow(machine: Machine) -> None:
+    folder, workflow = machine.ada / "events", machine.path / "workflows" / "events"
+    folder.mkdir()
+    shutil.copy(ISSUE, folder / "issue.json")
+    workflow.rename(workflow.parent / "elsewhere")
+    assert "there is no `workflows/events`" in by_cron(machine, 1).stderr
+    assert [one.name for one in folder.iterdir()] == ["issue.json"]
+    (workflow.parent / "elsewhere").rename(workflow)
+    assert by_cron(machine, 1).stderr == ""
+    assert list(folder.iterdir()) == []
+    assert len(machine.project.ids()) == 1
+
+
+@pytest.mark.slow
 def test_the_line_for_a_boot_continues_what_was_cut_off(machine: Machine) -> None:
     assert crontab(machine)[1][2][0] == "@reboot"
     done = by_cron(machine, 2)

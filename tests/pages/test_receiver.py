@@ -20,7 +20,8 @@ from running import PATIENCE, until
 
 SECRET = "It's a secret to everybody"
 ISSUE = (EVENTS / "workflow" / "lib" / "issue.json").read_bytes()
-KEY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+KEY = hashlib.sha256(ISSUE).hexdigest()
+DELIVERY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 
 
 class Receiver:
@@ -45,7 +46,7 @@ class Receiver:
     def post(self, body: bytes = ISSUE, **headers: str | None) -> tuple[int, str]:
         """Deliver as GitHub does, but for `headers`; None leaves one out."""
         signature = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
-        usual = {"X-GitHub-Event": "issues", "X-GitHub-Delivery": KEY, "X-Hub-Signature-256": signature}
+        usual = {"X-GitHub-Event": "issues", "X-GitHub-Delivery": DELIVERY, "X-Hub-Signature-256": signature}
         given = usual | {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         sent = {name: value for name, value in given.items() if value is not None}
@@ -121,10 +122,12 @@ def test_what_is_not_signed_is_refused_whatever_it_contains(machine: Machine, re
     assert machine.project.ids() == []
 
 
-@pytest.mark.parametrize("key", [None, "", "a b", "../up", "x" * 101, "--help x"])
-def test_a_delivery_without_an_id_is_refused(machine: Machine, receiver: Receiver, key: str | None) -> None:
-    assert receiver.post(X_GitHub_Delivery=key)[0] == 400
-    assert machine.project.ids() == []
+@pytest.mark.slow
+def test_the_same_payload_is_the_same_event_whatever_its_headers_say(machine: Machine, receiver: Receiver) -> None:
+    ids = ["-h", "../up", "a b", None, DELIVERY]
+    assert [receiver.post(X_GitHub_Delivery=id)[0] for id in ids] == [202, 200, 200, 200, 200], receiver.said
+    assert machine.project.ids() == [KEY]
+    assert f"{KEY} is the delivery '../up'\n" in receiver.said
 
 
 @pytest.mark.parametrize("body", [b"", b"label=raymond", b'{"a": "\xff"}', b"[" * 100_000])
@@ -164,12 +167,20 @@ def test_another_event_starts_nothing(machine: Machine, receiver: Receiver, even
     assert machine.project.ids() == []
 
 
-def test_a_start_that_fails_is_answered_with_500_and_its_reason_is_only_in_the_log(
+def test_a_start_that_fails_can_be_delivered_again_and_its_reason_is_only_in_the_log(
     machine: Machine, receiver: Receiver
 ) -> None:
-    (machine.path / "workflows" / "events" / "workflow.yaml").write_text("nonsense: [", "utf-8")
-    assert receiver.post() == (500, "not started: see the log of the receiver, then deliver it again\n")
+    workflow, later = (
+        machine.path / "workflows" / "events",
+        "not started: see the log of the receiver, then deliver it again\n",
+    )
+    (workflow / "workflow.yaml").write_text("nonsense: [", "utf-8")
+    assert receiver.post() == (503, later)
     assert "workflow.yaml" in receiver.said
+    workflow.rename(workflow.parent / "elsewhere")
+    assert receiver.post() == (503, later), "that is not the fault of the payload"
+    (machine.ada / ".local" / "bin" / "raymond").unlink()
+    assert receiver.post() == (500, later)
     assert machine.project.ids() == []
 
 
@@ -184,9 +195,31 @@ def test_the_secret_does_not_reach_the_run(machine: Machine, receiver: Receiver)
 
 
 def test_without_a_secret_nothing_is_served(machine: Machine) -> None:
-    argv = [sys.executable, str(EVENTS / "receiver.py"), "--workflow", "x", "--spool", str(machine.ada / "spool")]
+    argv = [sys.executable, str(EVENTS / "receiver.py"), "--workflow", "workflows/events"]
+    argv += ["--project", str(machine.path), "--raymond", "/bin/sh", "--spool", str(machine.ada / "spool")]
     for secret in ({}, {"WEBHOOK_SECRET": "short"}):
         done = subprocess.run(argv, env={**machine.environment, **secret}, capture_output=True, timeout=PATIENCE)
         assert (done.returncode, done.stdout) == (1, b"")
         assert done.stderr.startswith(b"WEBHOOK_SECRET is missing, or shorter than 16 characters")
     assert not (machine.ada / "spool").exists()
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "told"),
+    [
+        ("--workflow", "workflows/evnets", "--workflow: there is no workflows/evnets in {project}\n"),
+        ("--project", "/nowhere/project", "--project: there is no folder /nowhere/project\n"),
+        ("--raymond", "raymnod", "--raymond: there is no program raymnod\n"),
+        ("--raymond", "./raymond", "--raymond: there is no program ./raymond\n"),
+    ],
+)
+def test_what_no_delivery_could_be_started_with_is_refused_at_once(
+    machine: Machine, flag: str, value: str, told: str
+) -> None:
+    given = {"--workflow": "workflows/events", "--project": str(machine.path), "--raymond": "sh", flag: value}
+    argv = [sys.executable, str(EVENTS / "receiver.py"), "--spool", str(machine.ada / "spool")]
+    argv += [word for pair in given.items() for word in pair]
+    environment = {**machine.environment, "WEBHOOK_SECRET": SECRET}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"error: {told.format(project=machine.path)}")

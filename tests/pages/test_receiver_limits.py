@@ -74,7 +74,7 @@ def test_what_raymond_refuses_for_good_is_not_worth_another_delivery(machine: Ma
     other = machine.flow({"START.sh": "echo '<result>x</result>'"}, "other")
     assert machine.raymond("run", other, "--id", KEY).returncode == 0
     for receiver in serving(machine):
-        assert receiver.post() == (422, "not started, and would not be if repeated: see the log of the receiver\n")
+        assert receiver.post() == (422, "not started; delivering it again will not help: see the log of the receiver\n")
         assert "was started with another workflow" in receiver.said
 
 

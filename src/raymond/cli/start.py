@@ -1,8 +1,10 @@
 """`raymond start`: start a workflow once for each event."""
 
+import contextlib
 import os
 import sys
 import time
+from collections.abc import Iterator
 
 import click
 import msgspec
@@ -14,7 +16,7 @@ from raymond.control import repetition, start
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.control.repetition import Repetition
-from raymond.errors import RunExists
+from raymond.errors import RunExists, RunNotFound, WorkflowError, WorkflowNotFound
 from raymond.text import visible
 
 _HOW = Resumption(retries=False, by_itself=True)
@@ -22,6 +24,8 @@ _HOW = Resumption(retries=False, by_itself=True)
 _PATIENCE = 5.0
 """Seconds to wait for a process that holds the lock and has not said who it is."""
 _PAUSE = 0.05
+_LONGEST_NAME = 1000
+"""Characters of what may be the name of a file."""
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +49,11 @@ def command(path: str, given: StartFlags) -> int:
     """
     if given.id_:
         repetition.check_key(given.id_)
+    _check_input(given.input_)
     if given.dry_run:
         return _rehearse(path, given)
-    loaded, given, options = run.prepared(path, given)
+    with _of_workflow():
+        loaded, given, options = run.prepared(path, given)
     before = repetition.of(loaded, options)
     if before:
         return _repeat(before, given.show)
@@ -63,13 +69,49 @@ def command(path: str, given: StartFlags) -> int:
         return _begin(begun, given.show)
 
 
+def _check_input(given: str | None) -> None:
+    """Warn of the name of a file where its text is probably meant."""
+    if given and len(given) < _LONGEST_NAME and not given.startswith("@") and os.path.isfile(given):
+        name = visible(given)
+        print(f"warning: --input is text, and {name} is a file: --input @{name} reads it", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _of_workflow() -> Iterator[None]:
+    """Whoever delivers events tells by the exit code what is wrong: a workflow that is missing is not the event."""
+    try:
+        yield
+    except WorkflowNotFound as missing:
+        missing.exit_code = WorkflowError.exit_code
+        raise
+
+
 def _rehearse(path: str, given: StartFlags) -> int:
-    if not repetition.is_known(given.id_, given.cd or os.getcwd()):
-        return run.rehearse(path, given)
-    print(f"nothing would start: {_known(given.id_)}", file=sys.stderr)
+    """Show what would start, or what a repetition would do; the exit code is that of the command itself."""
+    is_missing = not os.path.lexists(path)
+    with _of_workflow():
+        if not repetition.is_known(given.id_, given.cd or os.getcwd()):
+            code = run.rehearse(path, given)
+            return WorkflowError.exit_code if is_missing and code else code
+        loaded, given, options = run.prepared(path, msgspec.structs.replace(given, run_gates=False))
+    before = repetition.of(loaded, options)
+    if before is None:
+        raise RunNotFound(f"run `{given.id_}` has just been removed", hint="try again")
+    if not before.same_input:
+        print(f"{given.id_} was started before, with another input, which it keeps", file=sys.stderr)
+    if before.is_cut_off:
+        print(f"{given.id_} was started before, and no process runs it: it would continue", file=sys.stderr)
+    else:
+        print(f"nothing would start: {_known(given.id_)}", file=sys.stderr)
     if given.show.as_json:
-        _print(Begun(workflow_id=given.id_, started=False), given.show)
+        _print(_begun(before), given.show)
     return 0
+
+
+def _begun(before: Repetition) -> Begun:
+    """What is printed about a run that was started before; `continued` is also what a dry run foresees."""
+    id, same = before.handle.id, before.same_input
+    return Begun(workflow_id=id, started=False, continued=before.is_cut_off, same_input=same, status=before.status)
 
 
 def _begin(begun: RunHandle, show: ShowFlags) -> int:
@@ -89,7 +131,7 @@ def _repeat(before: Repetition, show: ShowFlags) -> int:
     id = before.handle.id
     if not before.same_input:
         print(f"{id} was started before, with another input: raymond status {id}", file=sys.stderr)
-    again = Begun(workflow_id=id, started=False, same_input=before.same_input, status=before.status)
+    again = msgspec.structs.replace(_begun(before), continued=False)
     if not before.is_cut_off:
         if before.same_input and not show.quiet:
             print(_known(id), file=sys.stderr)
