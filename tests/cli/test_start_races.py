@@ -100,7 +100,7 @@ def test_an_empty_id_is_that_of_an_unset_variable(room: Room, command: str, key:
     refused = room.raymond(command, room.flow(QUICK), "--id", key)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        "error: --id is empty\nhint: is the variable set that it comes from? without --id, a name is made up\n"
+        "error: --id is empty\nhint: is the variable it comes from set? without --id, a name is made up\n"
     )
     assert room.project.ids() == []
 

@@ -262,7 +262,7 @@ def test_stop_between_two_items_ends_it_now(inside: Inside) -> None:
 def test_a_loop_from_the_inside_is_not_resumed_from_the_outside(inside: Inside) -> None:
     inside.begin()
     expected = (
-        "error: n is worked through from inside of another program\n"
+        "error: n is being run by another program (internal mode)\n"
         "hint: raymond continuous-session next --resume goes on with it, raymond cancel n ends it for good\n"
     )
     for verb in ("start", "resume"):

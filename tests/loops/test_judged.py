@@ -228,7 +228,7 @@ def test_tasks_of_the_queue_wait_for_a_person_too(tmp_path: Path) -> None:
     night = Night(tmp_path, QUEUE, AGENT, **{SPEC.replace("/", "__"): BOTH})
     done = night.loop()
     assert done.code == 0, done.err
-    assert night.text(SPEC).count("**Status:** ✅ Complete\n**Verified:** false (no check)\n") == 1
+    assert night.text(SPEC).count("**Status:** ✅ Complete\n**Verified:** false (waits for a person)\n") == 1
     assert night.text(SPEC).count(", cat art.txt)\n") == 1
     told = "raymond task-loop start --task ID, for each of 1.1.1, 1.1.2"
     assert f"- say whether `Draw and check` is done, on a terminal: {told}\n" in done.out

@@ -30,9 +30,9 @@ warning: docs/prd.md:62: US-6 cannot be verified: `run the payment tests` is not
 warning: docs/prd.md:82: US-10 names no criteria, no verification and no tasks
 medium: 2.1.3 may belong to US-7: both say invoice, pdf
 medium: 2.1.2 may belong to US-9: both say export, orders, head
-link to nothing: US-8 names 2.1.9, which does not exist
-link to nothing: US-8 names US-11, which does not exist
-link to nothing: 2.1.4 names US-77, which does not exist
+broken link: US-8 names task 2.1.9, which does not exist
+broken link: US-8 names story US-11, which does not exist
+broken link: 2.1.4 names story US-77, which does not exist
 belong to no story: 2 tasks (1.1.3, 2.1.4)
 without tasks: 5 stories (US-3, US-4, US-6, US-8, US-10)
 """

@@ -2,12 +2,14 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
-from looping import Night
+from looping import WAIT, Night
 from raymond.loops.formats.foreign_text import cut
+from running import until
 
 
 @pytest.mark.parametrize(
@@ -116,3 +118,21 @@ def test_a_prompt_has_no_empty_places_and_the_words_of_an_agent_that_gives_up_ar
     assert "How it is checked: `sh check.sh`. Raymond runs" in seen
     assert "What earlier sessions learned:\n\n" in seen
     assert "Keys are in the safe." in seen
+
+
+@pytest.mark.slow
+def test_a_loop_that_was_paused_in_its_first_item_says_that_one_was_begun(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=f"touch ../on\n{WAIT}")
+    with night.room.start("continuous-session", "start", "--id", "n", "--max-sessions", "0") as live:
+        until((tmp_path / "on").exists, "the agent")
+        live.signal(signal.SIGINT)
+        live.sees("Ctrl-C again")
+        live.signal(signal.SIGINT)
+        live.process.wait()
+        for line in (
+            "Ended: paused with Ctrl-C",
+            "Sessions used: 1 (no limit)",
+            "Success rate: an item was begun, and none has ended",
+        ):
+            assert f"- {line}\n" in live.out
+    assert "Session:  1 (no limit)\n" in night.loop(verb="status").out

@@ -171,9 +171,7 @@ _SHOWING = (
 def _named(_: click.Context, __: click.Parameter, value: str | None) -> str:
     """An id that was given; an empty one is that of a variable that nobody has set, and would start a run each time."""
     if value is not None and not value.strip():
-        raise UsageError(
-            "--id is empty", hint="is the variable set that it comes from? without --id, a name is made up"
-        )
+        raise UsageError("--id is empty", hint="is the variable it comes from set? without --id, a name is made up")
     return value or ""
 
 

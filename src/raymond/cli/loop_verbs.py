@@ -155,7 +155,7 @@ def take_up(
     """
     if found.loop is not None and found.loop.settings.internal and not found.loop.run.is_over:
         hint = f"raymond {loop} next --resume goes on with it, raymond cancel {found.loop.id} ends it for good"
-        raise UsageError(f"{found.loop.id} is worked through from inside of another program", hint=hint)
+        raise UsageError(f"{found.loop.id} is being run by another program (internal mode)", hint=hint)
     if found.is_elsewhere:
         host = found.state.get("host")
         raise UsageError(

@@ -63,7 +63,8 @@ class LoopBoard:
         unit = UNITS.get(run.start.loop, "item")
         done, failed = len(ledger.done), len(ledger.failed) - len(ledger.red)
         dot = (f" {look.dot} ", "dim")
-        row: Row = [(f"{unit} {ledger.sessions} of {most or 'any number'}", "bold"), dot]
+        used = f"{ledger.sessions} of {most}" if most else f"{ledger.sessions} (no limit)"
+        row: Row = [(f"{unit} {used}", "bold"), dot]
         whole = most if run.start.loop == RALPH else ledger.whole(self._queue, most)
         if whole:
             row.append((f"{look.bar(min(done, whole) / whole, _BAR)} ", "green"))

@@ -65,7 +65,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     yield f"Mode:     {gap}{mode}, {status_of(found).upper()}"
     most = loop.settings.most
     unit = f"{UNITS[loop.loop].capitalize()}:"
-    yield f"{unit:<10}{gap if len(unit) < 10 else ' '}{ledger.sessions} of {most or 'any number'}"
+    yield f"{unit:<10}{gap if len(unit) < 10 else ' '}{summary.used(ledger.sessions, most)}"
     if bars and loop.loop != RALPH:
         most = ledger.whole((one.title for one in loop.selection().ready), most)
     if bars and most:

@@ -186,13 +186,18 @@ def reports(survey: Survey) -> Iterator[str]:
         if one.confidence == "medium":
             yield f"medium: {one.task} may belong to {one.story}: {one.why}"
     for dangling in survey.links.dangling:
-        yield f"link to nothing: {dangling.where} names {dangling.names}, which does not exist"
+        yield f"broken link: {dangling.where} names {_kind(dangling.names)} {dangling.names}, which does not exist"
     if survey.links.orphans:
         yield f"belong to no story: {many(len(survey.links.orphans), 'task')} ({_few(survey.links.orphans)})"
     if survey.links.bare:
         yield f"without tasks: {many(len(survey.links.bare), 'story')} ({_few(survey.links.bare)})"
     if survey.broken:
         yield f"{survey.documents.shown(PRD_STATUS)} is broken and is kept aside: {survey.broken}"
+
+
+def _kind(name: str) -> str:
+    """What a name stands for: a task has a number."""
+    return "task" if name[:1].isdecimal() else "story"
 
 
 def _few(names: Sequence[str]) -> str:

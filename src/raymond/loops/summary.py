@@ -55,7 +55,8 @@ def how(loop: LoopRun) -> str:
     if any(one.status == ASKING and one.state in _INTERNAL for one in loop.run.agents.values()) and not asked:
         verb = "record" if ledger.open else "next"
         return f"waits for raymond {loop.loop} {verb}"
-    return f"paused: {ledger.why or asked.partition(chr(10))[0] or words.reason(loop.run) or 'it waits for a person'}"
+    why = ledger.why or asked.partition("\n")[0] or words.reason(loop.run) or "it waits for a person"
+    return why if why.startswith("paused ") else f"paused: {why}"
 
 
 def text(loop: LoopRun) -> str:
@@ -70,7 +71,7 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield ""
     yield f"- Ended: {one_line(how(loop))}"
     yield f"- Run window: {_time(run.started_at)} to {_time(run.now)} ({lasted(run.now - run.started_at)})"
-    yield f"- {unit} used: {ledger.sessions} of {loop.settings.most or 'any number'}"
+    yield f"- {unit} used: {used(ledger.sessions, loop.settings.most)}"
     yield f"- Success rate: {rate(ledger)}"
     yield f"- Cost: {cost(loop)}"
     commits = [one.commit[:_COMMIT] for one in ledger.entries if one.commit]
@@ -98,6 +99,11 @@ def _lines(loop: LoopRun) -> Iterator[str]:
         yield from ("", "## In the words of an agent", "", prose(ledger.closing, 3).rstrip())
 
 
+def used(count: int, most: int) -> str:
+    """How many of its items a loop has begun, of how many."""
+    return f"{count} of {most}" if most else f"{count} (no limit)"
+
+
 def cost(loop: LoopRun) -> str:
     """What it cost, as far as that is known."""
     return "unknown: whoever does the items pays" if loop.settings.internal else words.money(loop.run)
@@ -111,7 +117,8 @@ def rate(ledger: Ledger) -> str:
     all_ = done + len(ledger.failed)
     apart = f"; apart from {words.many(own, 'item')} with a check of an agent's own" if own else ""
     apart += f"; apart from {words.many(open_, 'item')} that a person has to judge" if open_ else ""
-    none = "nothing was changed" if ledger.idle else "nothing was worked on"
+    none = "an item was begun, and none has ended" if ledger.open else "nothing was worked on"
+    none = "nothing was changed" if ledger.idle else none
     return f"{round(100 * done / all_)}% ({done}/{all_}){apart}" if all_ else f"{none}{apart}"
 
 

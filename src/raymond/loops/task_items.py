@@ -187,7 +187,9 @@ def write_completed(work: "Work", ids: Iterable[str]) -> None:
     known = _specs(work)
     for id in ids:
         if id in known.tasks:
-            _edit(work, known.tasks[id].place, task_edit.completed, id)
+            placed = known.tasks[id]
+            why = task_edit.UNJUDGED if placed.task.is_manual else task_edit.NO_CHECK
+            _edit(work, placed.place, task_edit.completed, id, why)
 
 
 def write_unjudged(work: "Work", ids: Iterable[str]) -> None:

@@ -68,6 +68,14 @@ def test_fields_that_are_missing_come_after_the_heading() -> None:
     )
 
 
+def test_a_task_that_waits_for_a_person_says_so_and_is_not_verified() -> None:
+    after = task_edit.completed(SPEC, "1.4.1", task_edit.UNJUDGED)
+    assert "**Verified:** false (waits for a person)" in after
+    assert (task(after, "1.4.1").status, task(after, "1.4.1").verified) == ("complete", False)
+    assert task_spec.read(after).doubts == task_spec.read(SPEC).doubts
+    assert task_edit.completed(after, "1.4.1").count("(no check)") == 1
+
+
 def test_a_failure_says_what_happened_after_the_verification() -> None:
     after = task_edit.failed(SPEC, "1.4.1", *FAILED)
     attempt = (

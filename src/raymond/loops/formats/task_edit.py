@@ -6,6 +6,8 @@ from raymond.loops.formats import foreign_text, masks, records, sections, task_s
 from raymond.loops.formats.task_layout import NO_OUTPUT, Field, Layout, Place
 from raymond.patterns import regex
 
+NO_CHECK, UNJUDGED = "no check", "waits for a person"
+"""Why a task that is complete is not verified."""
 _SHOWN = 20
 """Lines of output that a section has at most."""
 _BOLD = "**"
@@ -41,11 +43,11 @@ def failed(text: str, id: str, when: str, command: str, reason: str, output: str
     return _replaced(text, place, _with_attempt(section, lines))
 
 
-def completed(text: str, id: str) -> str:
-    """The task is complete, and there was no check that could say so."""
+def completed(text: str, id: str, why: str = NO_CHECK) -> str:
+    """The task is complete, and nothing has said so yet; `why` not."""
     section, place = _section(text, id)
     section = _with_value(section, "status", task_spec.SHOWN["complete"])
-    return _replaced(text, place, _with_value(section, "verified", "false (no check)"))
+    return _replaced(text, place, _with_value(section, "verified", f"false ({why})"))
 
 
 def blocked(text: str, id: str, reason: str) -> str:
