@@ -23,6 +23,7 @@ _OURS = re.compile(
 _WORDS = {
     "cli/__init__.py": ("close[0]", "named"),  # commands of ours
     "cli/choice.py": ("some",),  # ids
+    "cli/continuing.py": ("run.start.loop",),
     "cli/cost.py": ("many",),
     "cli/delivery.py": ("agent",),  # quoted by the caller
     "cli/demo.py": ("folder",),  # quoted before
@@ -59,6 +60,7 @@ _WORDS = {
     "loops/starting.py": ("loop",),
     "loops/summary.py": (
         *("one.number", "loop.loop", "more.get(limit, '')", "flags", "_typed(loop)", "verb"),
+        *("said", "_answering(loop, asking)"),  # words of ours
         *("only", "TASKS", "STORIES", "', '.join(entry.tasks)"),  # quoted before; names of ours; ids of tasks
     ),
     "loops/task_items.py": ("reason",),  # told, not to be pasted

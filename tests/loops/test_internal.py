@@ -122,6 +122,10 @@ def test_a_sub_agent_that_died_uses_up_an_attempt(inside: Inside) -> None:
     again = inside.record(None, "--failed", "agent died")
     assert (again["status"], again["attempt"]) == ("again", 2)
     assert again["reason"].endswith("not done: agent died")
+    assert (
+        "waits for raymond continuous-session next\nnext:   raymond continuous-session next\n"
+        in inside.call("status").stdout
+    )
     assert "not done: agent died" in inside.next()["prompt"]
     done = inside.record(None, "--failed", "it died again")
     assert (done["verdict"], done["reason"]) == ("failed", "not done: it died again")

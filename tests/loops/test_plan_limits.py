@@ -40,7 +40,7 @@ def test_repairs_of_a_task_count_as_failures_of_that_task(tmp_path: Path) -> Non
 def test_what_was_put_back_of_the_plan_is_named_with_its_reference(tmp_path: Path) -> None:
     night = Planned(tmp_path, f"echo 42 > answer.txt; echo '# Mine' > {SPEC}; echo ITERATION_COMPLETE")
     done = night.tasks("--task", "1.4.1")
-    told = "see what an agent changed in the plan, which was put back: git show refs/raymond/n/1.documents"
+    told = "see what an agent changed in the plan, which was put back: git show refs/raymond/n/1.documents -- docs"
     assert f"- {told}\n" in done.out
     assert "+# Mine" in night.git("show", "refs/raymond/n/1.documents")
 

@@ -163,7 +163,7 @@ def _reply(failed: str | None) -> str:
     if failed is not None:
         if not failed.strip():
             raise UsageError("--failed needs a reason", hint="record --failed 'the sub-agent was interrupted'")
-        return handing.message(f"{failed.strip()}\n\n{markers.NOT_DONE}")
+        return handing.message(f"{failed.strip()}\n\n{markers.NOT_DONE}\n{markers.FAILED}")
     if sys.stdin.isatty():
         return ""
     text, is_cut = texts.end_of_stdin(texts.SENT)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from raymond import pasted
 from raymond.cli import background, flags, foreground, run
 from raymond.cli.background import NotStarted
 from raymond.cli.flags import ShowFlags, StartFlags
@@ -71,9 +72,9 @@ def command(path: str, given: StartFlags) -> int:
 
 def _check_input(given: str | None) -> None:
     """Warn of the name of a file where its text is probably meant."""
-    if given and len(given) < _LONGEST_NAME and not given.startswith("@") and os.path.isfile(given):
-        name = visible(given)
-        print(f"warning: --input is text, and {name} is a file: --input @{name} reads it", file=sys.stderr)
+    if given and given != "-" and not given.startswith("@") and len(given) < _LONGEST_NAME and os.path.isfile(given):
+        flag = pasted.flag("--input", f"@{given}", "@FILE")
+        print(f"warning: --input is text, and {visible(given)} is a file: {flag} reads it", file=sys.stderr)
 
 
 @contextlib.contextmanager

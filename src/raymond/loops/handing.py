@@ -16,7 +16,7 @@ from raymond.loops import documents, ending, failing, spawning, summary, turnove
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.ledger import Entry, Ledger
-from raymond.loops.loop_run import LoopRun
+from raymond.loops.loop_run import HANDED, LoopRun
 from raymond.loops.narrator import Narrator
 from raymond.loops.step import FAILS, Step, tag
 from raymond.machine.agent import ASKING, Agent
@@ -28,8 +28,6 @@ WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "handed")
 """The workflow of such a loop."""
 HAND, PARK = "HAND.py", "PARK.py"
 _GO = (PARK, "GO.py")
-_HANDED = "handed"
-"""The file in the folder of the loop with the number of the question that was handed out last."""
 _TREE = "parked-tree"
 _TOLD = "end"
 """What it says when somebody was told how the loop has ended."""
@@ -119,12 +117,12 @@ def is_ending(loop: LoopRun) -> bool:
 
 def is_out(loop: LoopRun, worker: Agent) -> bool:
     """Whether this attempt at the item was handed out before."""
-    return documents.read(loop.file(_HANDED)).strip() == _mark(worker)
+    return loop.is_out(worker)
 
 
 def hand_out(loop: LoopRun, worker: Agent) -> None:
     """Note that it is, before anybody hears of it: nobody can have it twice by accident."""
-    replace(loop.file(_HANDED), _mark(worker).encode(), durable=True)
+    replace(loop.file(HANDED), _mark(worker).encode(), durable=True)
 
 
 def take_back(loop: LoopRun) -> None:
@@ -134,12 +132,12 @@ def take_back(loop: LoopRun) -> None:
 
 def is_told(loop: LoopRun) -> bool:
     """Whether somebody was told how the loop has ended."""
-    return documents.read(loop.file(_HANDED)).strip() == _TOLD
+    return documents.read(loop.file(HANDED)).strip() == _TOLD
 
 
 def note_told(loop: LoopRun) -> None:
     """Note that somebody was: whoever asks again wants a new loop."""
-    replace(loop.file(_HANDED), _TOLD.encode())
+    replace(loop.file(HANDED), _TOLD.encode())
 
 
 def _mark(worker: Agent) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from raymond import pasted
 from raymond.loops import specs
 from raymond.loops.failing import WAITS
 from raymond.loops.formats import task_id
@@ -37,12 +38,13 @@ def of_plans(loop: LoopRun) -> Iterator[str]:
     """How a person sees what agents have changed in specs and the PRD, which was put back."""
     if not loop.settings.owns_plans or not git.top(loop.top):
         return
+    where = pasted.word(loop.documents.docs, "DIR")
     repository, prefix = loop.repository, f"refs/raymond/{loop.id}/"
     names = repository.said("for-each-ref", "--format=%(refname)", prefix).split()
     for name in [one for one in names if ".documents" in one.removeprefix(prefix)][:_MOST]:
         before = repository.reference(f"{name}^")
         if before and any(loop.documents.is_plan(one.path) for one in repository.changes(before, name)):
-            yield f"see what an agent changed in the plan, which was put back: git show {name}"
+            yield f"see what an agent changed in the plan, which was put back: git show {name} -- {where}"
 
 
 def blocked(loop: LoopRun) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 COMPLETE, FAILED, ALL_DONE = "ITERATION_COMPLETE", "ITERATION_FAILED", "LOOP_COMPLETE"
 NOT_DONE = "RAYMOND_NOT_DONE"
-"""What `record --failed` writes: there is no message of an agent."""
+"""What `record --failed` writes besides `FAILED`: no agent has said that it cannot be done."""
 _ALL = (COMPLETE, FAILED, ALL_DONE, NOT_DONE)
 
 

@@ -53,8 +53,7 @@ def how(loop: LoopRun) -> str:
         return "interrupted: its process is gone"
     asked = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
     if any(one.status == ASKING and one.state in _INTERNAL for one in loop.run.agents.values()) and not asked:
-        verb = "record" if ledger.open else "next"
-        return f"waits for raymond {loop.loop} {verb}"
+        return f"waits for {_resume(loop)}"
     why = ledger.why or asked.partition("\n")[0] or words.reason(loop.run) or "it waits for a person"
     return why if why.startswith("paused ") else f"paused: {why}"
 
@@ -308,8 +307,9 @@ def _answering(loop: LoopRun, agent: Agent) -> str:
 
 def _resume(loop: LoopRun) -> str:
     if loop.settings.internal:
-        is_open = any(one.status == ASKING and one.state == _HAND for one in loop.run.agents.values())
-        return f"raymond {loop.loop} {'record' if is_open or loop.ledger.open else 'next'}"
+        waiting = [one for one in loop.run.agents.values() if one.status == ASKING and one.state == _HAND]
+        is_out = loop.is_out(waiting[0]) if waiting else bool(loop.ledger.open)
+        return f"raymond {loop.loop} {'record' if is_out else 'next'}"
     more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
     limit = loop.run.stop.limit if loop.run.stop else ""
     return f"raymond {loop.loop} resume{more.get(limit, '')}"
