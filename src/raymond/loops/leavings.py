@@ -1,8 +1,10 @@
 """What items leave behind that did not count: where their changes are, and tasks that are blocked."""
 
+import contextlib
 from collections.abc import Iterator
 
 from raymond import pasted
+from raymond.errors import Error
 from raymond.loops import specs
 from raymond.loops.failing import WAITS
 from raymond.loops.formats import task_id
@@ -11,6 +13,8 @@ from raymond.loops.formats.task_spec import SHOWN
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import SESSION
+from raymond.loops.specs import Placed
+from raymond.loops.step import TROUBLE
 from raymond.system import git
 
 _MOST = 5
@@ -38,13 +42,19 @@ def of_plans(loop: LoopRun) -> Iterator[str]:
     """How a person sees what agents have changed in specs and the PRD, which was put back."""
     if not loop.settings.owns_plans or not git.top(loop.top):
         return
-    where = pasted.word(loop.documents.docs, "DIR")
-    repository, prefix = loop.repository, f"refs/raymond/{loop.id}/"
-    names = repository.said("for-each-ref", "--format=%(refname)", prefix).split()
-    for name in [one for one in names if ".documents" in one.removeprefix(prefix)][:_MOST]:
+    where, prefix = pasted.word(loop.documents.docs, "DIR"), f"refs/raymond/{loop.id}/"
+    names = loop.repository.said("for-each-ref", "--format=%(refname)", prefix).split()
+    for name in [one for one in names if ".documents" in one.removeprefix(prefix) and _has_plan(loop, one)][:_MOST]:
+        yield f"see what an agent changed in the plan, which was put back: git show {name} -- {where}"
+
+
+def _has_plan(loop: LoopRun, name: str) -> bool:
+    """Whether the documents of a reference differ from those before in what says what is to be done."""
+    repository = loop.repository
+    with contextlib.suppress(*TROUBLE):  # whatever git does not do, there is a summary
         before = repository.reference(f"{name}^")
-        if before and any(loop.documents.is_plan(one.path) for one in repository.changes(before, name)):
-            yield f"see what an agent changed in the plan, which was put back: git show {name} -- {where}"
+        return bool(before) and any(loop.documents.is_plan(one.path) for one in repository.changes(before, name))
+    return False
 
 
 def blocked(loop: LoopRun) -> Iterator[str]:
@@ -55,8 +65,14 @@ def blocked(loop: LoopRun) -> Iterator[str]:
             yield f"unblock {code(one.title)}: take its [BLOCKED: ...] out with raymond continuous-session edit"
         return
     failed = {task_id.base(one.key) for one in found}
-    known = specs.read(loop.documents).tasks.values() if failed else ()
-    waiting = [one for one in known if one.task.status == "blocked" and task_id.base(one.task.id) in failed]
+    waiting = [one for one in _blocked(loop) if task_id.base(one.task.id) in failed] if failed else []
     for placed in [one for one in waiting if not one.task.reason.startswith(WAITS)][:_MOST]:
         where = f"write {SHOWN['planned']} as its Status in {loop.documents.shown(placed.place)}"
         yield f"unblock {code(f'{placed.task.id}. {placed.task.title}')} when it can be done: {where}"
+
+
+def _blocked(loop: LoopRun) -> list[Placed]:
+    """The tasks that are blocked; none if their specs cannot be read any more."""
+    with contextlib.suppress(Error, OSError):
+        return [one for one in specs.read(loop.documents).tasks.values() if one.task.status == "blocked"]
+    return []
