@@ -159,7 +159,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 def _noted(folder: str) -> dict[str, str]:
     """What Raymond wrote below a folder before: name -> digest."""
-    lines = documents.beginning(os.path.join(os.path.realpath(folder), NOTED)).splitlines()
+    lines = documents.beginning(os.path.join(os.path.realpath(folder), NOTED)).split("\n")
     pairs = (line.partition("  ") for line in lines)
     return {name: digest for digest, _, name in pairs if name}
 

@@ -114,10 +114,8 @@ def _fix(work: Work, block: str, reason: str) -> str:
     at = first.find(work.title)
     first = f"{first[:at]}{_fix_title(work.title)}{first[at + len(work.title) :]}" if at >= 0 else _made(work)
     told = [f"It failed: {foreign_text.cut(reason, 300)}", f"Session log: {work.log_path()}"]
-    return (
-        "\n".join([first, *rest.rstrip("\n").splitlines(), *(f"   {foreign_text.inline(line)}" for line in told)])
-        + "\n"
-    )
+    kept = filter(None, [rest.replace("\r\n", "\n").rstrip("\n")])
+    return "\n".join([first, *kept, *(f"   {foreign_text.inline(line)}" for line in told)]) + "\n"
 
 
 def _made(work: Work) -> str:

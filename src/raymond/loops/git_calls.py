@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from raymond.errors import Error
-from raymond.system import pipes
+from raymond.system import git, pipes
 
 PATIENCE = 600.0
 """Seconds for one command: a first look at a large repository reads all of it."""
@@ -66,7 +66,7 @@ class GitCalls:
         done = self.run(*args, index=index)
         if done.returncode not in (0, _NO):
             raise wrong(args[0], done)
-        return done.stdout.decode("utf-8", "surrogateescape").strip() if done.returncode == 0 else ""
+        return done.stdout.strip().decode("utf-8", "surrogateescape") if done.returncode == 0 else ""
 
     def ask(self, *args: str, index: bool = False, given: bytes = b"") -> bytes:
         """What git printed; GitError when it failed."""
@@ -159,6 +159,6 @@ def _without_git(error: OSError) -> GitError:
 
 def wrong(command: str, done: subprocess.CompletedProcess[bytes]) -> GitError:
     """The error for a command of git that failed."""
-    told = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    told = git.lines(done.stderr.strip().decode("utf-8", "replace"))
     what = told[-1] if told else f"exit code {done.returncode}"
     return GitError(f"`git {command}` failed: {what}")

@@ -21,7 +21,7 @@ from raymond.loops.narrator import Narrator
 from raymond.loops.step import FAILS, Step, tag
 from raymond.machine.agent import ASKING, Agent
 from raymond.redaction import Secrets
-from raymond.system import processes
+from raymond.system import git, processes
 from raymond.system.files import replace
 
 WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "handed")
@@ -181,7 +181,7 @@ def item(loop: LoopRun, worker: Agent) -> dict[str, Any]:
             "check": given.get("check") or None,
             "timeout": given.get("check_timeout", ""),
         },
-        "changed": given.get("between", "").splitlines(),
+        "changed": git.lines(given.get("between", "")),
         "log": log or None,
         "log_text": documents.beginning(loop.documents.path(LOGS, source)) if source else "",
         "learnings": documents.beginning(loop.documents.path(LEARNINGS)),

@@ -262,7 +262,7 @@ class Inspector:
         places = {where for where, _ in hidden.values()}
         old = {where: repository.file(before.work, where) or b"" for where in places}
         for path, (where, rule) in list(hidden.items())[:_MOST_HIDDEN]:
-            is_old = os.fsencode(rule) in old[where].splitlines()
+            is_old = os.fsencode(rule) in old[where].replace(b"\r\n", b"\n").split(b"\n")
             how = "removing an exception to a rule" if is_old else "a new rule"
             _add(found.review, [f"hid {path} from git by {how} in {where}"])
         if len(hidden) > _MOST_HIDDEN:

@@ -34,7 +34,7 @@ def is_pushed(top: str, name: str, length: int | None, commit: str) -> bool:
     path = os.path.join(git.directories(top)[1], "logs", name)
     is_longer = length is not None and _length(path) >= length
     try:
-        lines = files.lines(path, _LONGEST, length if length and is_longer else 0).splitlines()
+        lines = files.lines(path, _LONGEST, length if length and is_longer else 0).split(b"\n")
     except OSError:
         return False
     if not is_longer:

@@ -55,11 +55,12 @@ class Repository(PersonsIndex, IgnoreRules):
     def branch(self) -> str:
         """The branch that is checked out; empty when HEAD is detached."""
         try:
-            said = files.contents(os.path.join(git.directories(self.top)[0], "HEAD"), _SHORT).decode("utf-8", "replace")
+            content = files.contents(os.path.join(git.directories(self.top)[0], "HEAD"), _SHORT)
         except OSError:
-            said = ""
-        name = said.strip().removeprefix("ref: refs/heads/")
-        if name != said.strip() and name != ".invalid":  # as it says where references are kept in another way
+            content = b""
+        said = content.strip().decode("utf-8", "replace")
+        name = said.removeprefix("ref: refs/heads/")
+        if name != said and name != ".invalid":  # as it says where references are kept in another way
             return name
         return self.said("symbolic-ref", "-q", "--short", "HEAD")
 
@@ -102,7 +103,7 @@ class Repository(PersonsIndex, IgnoreRules):
             "--get-regexp",
             r"^filter\..*\.(clean|process)$",
         )
-        lines = [line.split("\t") for line in self.said(*asked).splitlines()]
+        lines = [line.split("\t", 1) for line in git.lines(self.said(*asked))]
         return [name for scope, name in lines if scope in ("local", "worktree")]
 
     def footprint(self) -> str:
@@ -117,7 +118,7 @@ class Repository(PersonsIndex, IgnoreRules):
     def remotes(self) -> dict[str, str]:
         """Where the branches of remote repositories were when we last heard of them."""
         said = self.ask("for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes").decode("utf-8", "replace")
-        return {name: commit for commit, _, name in (line.partition(" ") for line in said.splitlines())}
+        return {name: commit for commit, _, name in (line.partition(" ") for line in git.lines(said))}
 
     def references(self) -> dict[str, str]:
         """Every reference here but for the branches of remotes, and which of them a remote begins with.
@@ -125,7 +126,7 @@ class Repository(PersonsIndex, IgnoreRules):
         Each with what it names; one that stands for another names that.
         """
         said = self.ask("for-each-ref", "--format=%(refname)%09%(objectname)%09%(symref)")
-        lines = [line.split("\t") for line in said.decode("utf-8", "surrogateescape").splitlines()]
+        lines = [line.split("\t") for line in git.lines(said.decode("utf-8", "surrogateescape"))]
         ours = [one for one in lines if one[2] or not one[0].startswith("refs/remotes/")]
         return {name: symbolic or commit for name, commit, symbolic in ours if not name.startswith(_PASSING)}
 
@@ -221,7 +222,7 @@ class Repository(PersonsIndex, IgnoreRules):
         done = self.run(*take, index=True, given=given)
         if done.returncode:
             raise wrong(take[0], done)
-        lines = os.fsdecode(done.stderr).splitlines()
+        lines = git.lines(os.fsdecode(done.stderr))
         self.refused = [line.removeprefix(_IGNORED) for line in lines if line.startswith(_IGNORED)]
         return self._written()
 
@@ -345,7 +346,7 @@ class Repository(PersonsIndex, IgnoreRules):
 
     def drop_all(self, prefix: str) -> None:
         """Remove every reference below `prefix`."""
-        for name in self.said("for-each-ref", "--format=%(refname)", prefix).split():
+        for name in git.lines(self.said("for-each-ref", "--format=%(refname)", prefix)):
             self.drop(name)
 
     def reference(self, name: str) -> str:
@@ -354,8 +355,8 @@ class Repository(PersonsIndex, IgnoreRules):
 
     def worktrees(self) -> dict[str, str]:
         """The other worktrees, and the branch that each has checked out; empty for one without."""
-        said = self.said("worktree", "list", "--porcelain").split("\n\n")
-        blocks = [block.splitlines() for block in said if block.strip()]
+        said = os.fsdecode(self.ask("worktree", "list", "--porcelain", "-z")).split("\0\0")
+        blocks = [block.split("\0") for block in said if block]
         branches = {lines[0][9:]: [one[7:] for one in lines if one.startswith("branch ")] for lines in blocks}
         return {path: "".join(names) for path, names in branches.items() if path != self.top}
 
@@ -394,7 +395,7 @@ class Repository(PersonsIndex, IgnoreRules):
 
     def in_the_way(self, name: str) -> str:
         """The branch because of which none can have this name, as git keeps them like files and folders."""
-        branches = self.said("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").splitlines()
+        branches = git.lines(self.said("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"))
         clashes = (one for one in branches if name.startswith(f"{one}/") or one.startswith(f"{name}/"))
         return next(clashes, "")
 
@@ -456,7 +457,8 @@ class Repository(PersonsIndex, IgnoreRules):
         """Keep files out of git for this repository alone."""
         path = self.check_excludable()
         text = documents.read(path)
-        missing = [one for one in patterns if one not in text.split("\n")]
+        there = {line.removesuffix("\r") for line in git.lines(text)}
+        missing = [one for one in patterns if one not in there]
         if not missing:
             return
         more = ("" if not text or text.endswith("\n") else "\n") + "".join(f"{one}\n" for one in missing)

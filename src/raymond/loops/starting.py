@@ -28,6 +28,7 @@ from raymond.machine.evaluators import SMALL
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
+from raymond.system import git
 from raymond.system.files import make_private, private
 from raymond.system.files import replace as write_file
 
@@ -143,7 +144,7 @@ def lost_log(place: Place, project: Project) -> tuple[str, str]:
     A commit alone could be anybody's: whoever wrote it would write the queue.
     """
     commit, message = place.repository.last_with("Raymond-Item")
-    id = next((line[13:] for line in message.splitlines() if line.startswith("Raymond-Run: ")), "")
+    id = next((line[13:] for line in git.lines(message) if line.startswith("Raymond-Run: ")), "")
     loop = unended.run(project, id)
     entry = next((one for one in loop.ledger.entries if one.commit == commit), None) if loop else None
     name = os.path.basename(entry.log) if entry else ""

@@ -27,7 +27,7 @@ def note(folder: RunFolder, entries: Iterable[Entry]) -> None:
 
 def decided(folder: RunFolder) -> dict[str, str]:
     """The items that a person has decided about, and how."""
-    lines = (line.partition("\t") for line in documents.read(_path(folder)).splitlines())
+    lines = (line.partition("\t") for line in documents.read(_path(folder)).split("\n") if line)
     return {key: how for key, _, how in lines}
 
 

@@ -53,7 +53,7 @@ class Work:
         """The tasks that are done when it is."""
         self.group = value("group")
         """The story that it belongs to."""
-        self.criteria = tuple(value("criteria").splitlines())
+        self.criteria = tuple(filter(None, value("criteria").split("\n")))
         """What a person judges it by."""
         self.timeout = durations.parse(value("check_timeout")) or 0.0
         self.on_fail = value("on_fail") or step.settings.on_fail

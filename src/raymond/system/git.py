@@ -26,8 +26,18 @@ _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",
     "LC_ALL": "C",
 }
+_BLANK = " \t\n\v\f\r"
+"""What git leaves out around a value; other blanks are part of a name."""
 _KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH")
 """The user's own settings, such as `safe.directory`, and where git's programs are. The rest may change what is read."""
+
+
+def lines(said: str) -> list[str]:
+    """The lines of what git printed, or of one of its files: they end at a line feed, and at nothing else.
+
+    A name or a message may have any other character at which `str.splitlines` would begin a new one.
+    """
+    return said.removesuffix("\n").split("\n") if said else []
 
 
 def top(cwd: str) -> str:
@@ -107,7 +117,7 @@ def head(top: str) -> str:
     for _ in range(DEPTH):
         if _is_commit(value):
             return value
-        name = value.removeprefix("ref:").strip()
+        name = value.removeprefix("ref:").strip(_BLANK)
         if name == value or not name.startswith("refs/") or "/." in name:
             break  # with reftable, the name is always `refs/heads/.invalid`
         found = _reference(git, common, name)
@@ -250,7 +260,7 @@ def _is_apart(own: str, folder: str) -> bool:
     """Whether `own` is the git directory of `folder`, kept apart from it: right in it, or by its own settings."""
     settings = os.fsdecode((_content(os.path.join(own, "config"), _MANY) or b"").replace(b"\0", b""))
     core = settings.partition("[core]")[2].partition("\n[")[0]
-    named = [line.partition("=")[2].strip() for line in core.splitlines() if line.split("=")[0].strip() == "worktree"]
+    named = [line.partition("=")[2].strip() for line in lines(core) if line.split("=")[0].strip() == "worktree"]
     if named:
         return any(os.path.realpath(os.path.join(own, one)) == folder for one in named)
     return os.path.dirname(own) == folder
@@ -259,7 +269,7 @@ def _is_apart(own: str, folder: str) -> bool:
 def _line(path: str) -> str | None:
     """The first line of a file; None when it cannot be read, or has a NUL, which no path and no reference has."""
     content = _content(path, _ONE)
-    return None if content is None or b"\0" in content else os.fsdecode(content.partition(b"\n")[0]).strip()
+    return None if content is None or b"\0" in content else os.fsdecode(content.partition(b"\n")[0].strip())
 
 
 def _content(path: str, most: int) -> bytes | None:

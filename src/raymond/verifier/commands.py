@@ -194,7 +194,7 @@ def scripts(folders: Iterable[str], top: str) -> set[str]:
     found: set[str] = set()
     for folder in folders:
         for name in _SCRIPTED:
-            lines = _read(os.path.join(top, folder, name)).splitlines()
+            lines = _read(os.path.join(top, folder, name)).replace("\r\n", "\n").split("\n")
             started = (line for line in lines if not any(map(readers.judged, parts(line.lstrip("\t @-+")))))
             for script in _SCRIPT.findall("\n".join(started)):
                 path = _inside(os.path.join(top, folder, script), top)

@@ -85,7 +85,7 @@ def read(folder: str) -> Rules:
 
 
 def _lines(said: str) -> Iterator[str]:
-    return iter(said.replace("\\\n", " ").splitlines())
+    return iter(said.replace("\r\n", "\n").replace("\\\n", " ").split("\n"))
 
 
 def _assign(variables: dict[str, str], assigned: "re.Match[str]") -> None:

@@ -135,7 +135,7 @@ class PrivateGit:
         """The last commits in the history of one that are not in that of another."""
         but = [f"^{without}"] if without else []
         said = self._ask("log", "--format=%h %s", f"-{_MOST_COMMITS}", of, *but, "--")[1]
-        return said.decode("utf-8", "replace").splitlines()
+        return git.lines(said.decode("utf-8", "replace"))
 
     def hidden(self, index: str) -> list[tuple[str, str]]:
         """The files that an index of the project takes for unchanged without looking, and what says so."""

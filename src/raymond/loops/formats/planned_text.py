@@ -13,6 +13,7 @@ from raymond.text import visible
 
 _OURS = ("status", "verified", "proposed", "implements")
 """Fields that are not the agent's to fill in."""
+_LINE = regex(r"[^\n]*\n|[^\n]+")
 _KEY = regex(rf"(?i)\s*[-*+]\s+[*_`]*(?:{'|'.join(KEYS)})[*_`]*\s*:")
 _HEADING = "## 1.1.1. -\n"
 
@@ -75,7 +76,7 @@ def _prose(task: Task) -> str:
             at = field.next
         elif field.name == "verification" and not task.problem:
             stop = layout.stop(field, layout.limit(field, following, place))
-            lines = [] if task.is_manual else layout.text[field.next : stop].splitlines(keepends=True)
+            lines = [] if task.is_manual else _LINE.findall(layout.text[field.next : stop])
             kept += [layout.text[at : field.start], *(line for line in lines if not _KEY.match(line))]
             at = stop
     return "".join([*kept, layout.text[at : place.end]])
