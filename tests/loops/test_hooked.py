@@ -28,16 +28,22 @@ for log in docs/session_logs/*; do echo forged >> $log; done
 STATUS = json.dumps({"stories": [{"id": "US-1", "passes": False}]}, indent=2) + "\n"
 
 
+def hooked(path: Path, lint: str, name: str, **more: str) -> Night:
+    """A night whose hook runs a file that the agent replaces by `lint`."""
+    files = {SPEC: TEXT, "docs/prd-status.json": STATUS, "lint.sh": ":\n", **more}
+    night = Night(path, **{path.replace("/", "__"): text for path, text in files.items()})
+    (path / "lint.sh").write_text(lint, "utf-8")
+    hook = night.path / ".git/hooks" / name
+    hook.write_text('#!/bin/sh\nsh lint.sh "$@"\n', "utf-8")
+    hook.chmod(0o755)
+    night.agent("cp ../lint.sh .; echo 42 > answer.txt; echo ITERATION_COMPLETE")
+    return night
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["commit-msg", pytest.param("post-commit", marks=pytest.mark.slow)])
 def test_a_hook_changes_no_document_of_the_loop(tmp_path: Path, name: str) -> None:
-    files = {SPEC: TEXT, "docs/prd-status.json": STATUS, "lint.sh": ":\n"}
-    night = Night(tmp_path, **{path.replace("/", "__"): text for path, text in files.items()})
-    (tmp_path / "lint.sh").write_text(LINT, "utf-8")
-    hook = night.path / ".git/hooks" / name
-    hook.write_text("#!/bin/sh\nsh lint.sh\n", "utf-8")
-    hook.chmod(0o755)
-    night.agent("cp ../lint.sh .; echo 42 > answer.txt; echo ITERATION_COMPLETE")
+    night = hooked(tmp_path, LINT, name)
     done = night.loop("--task", "1.4.1", loop="task-loop")
     assert done.code == 0, done.out
     assert f'"{SPEC}" was changed by the hook {name}, or while it ran, and was put back' in done.out
@@ -54,3 +60,43 @@ def test_a_hook_changes_no_document_of_the_loop(tmp_path: Path, name: str) -> No
     assert not any("forged" in text for text in everywhere)
     assert "1.4.9" in night.git("show", f"refs/raymond/n/1.documents:{SPEC}")
     assert night.git("status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_a_hook_that_removes_itself_changes_no_document_either(tmp_path: Path) -> None:
+    night = hooked(tmp_path, f"{LINT}rm .git/hooks/post-commit\n", "post-commit")
+    done = night.loop("--task", "1.4.1", loop="task-loop")
+    assert done.code == 0, done.out
+    assert f'"{SPEC}" was changed by the hook post-commit, or while it ran, and was put back' in done.out
+    assert not (night.path / ".git/hooks/post-commit").exists()
+    assert "`cat why.txt`" in night.text(SPEC)
+    assert night.text("docs/prd-status.json") == STATUS
+    assert night.git("status", "--porcelain") == ""
+
+
+REWRITES = f"""
+sed -i 's/cat why.txt/true/' {SPEC}
+file() {{ git rev-parse "$1" | sed 's#^..#.git/objects/&/#'; }}
+[ -e ../lost ] || mv "$(file HEAD:{SPEC})" ../lost
+cp "$(file HEAD:lint.sh)" "$(file HEAD:{SPEC})"
+git update-ref HEAD $(git commit-tree -p HEAD -m "on top" HEAD^{{tree}})
+"""
+
+
+@pytest.mark.slow
+def test_a_document_that_cannot_be_put_back_stops_the_loop_and_is_named(tmp_path: Path) -> None:
+    night = hooked(tmp_path, REWRITES, "post-commit")
+    done = night.loop(loop="task-loop")
+    assert done.code == 3, done.out + done.err
+    assert f"{SPEC}, changed by the hook post-commit or while it ran, cannot be put back: " in done.out
+    assert "1.4.2" not in "".join(night.subjects), "no item follows on a plan that a hook has changed"
+    name = night.git("rev-parse", f"HEAD~1:{SPEC}")
+    lost = night.path / ".git/objects" / name[:2] / name[2:]
+    lost.unlink()
+    (tmp_path / "lost").rename(lost)
+    (night.path / ".git/hooks/post-commit").unlink()
+    night.agent("echo because > why.txt; echo ITERATION_COMPLETE")
+    done = night.loop("--yes", verb="resume", loop="task-loop")
+    assert done.code == 0, done.out + done.err
+    assert f'"{SPEC}" was changed by the hook post-commit, or while it ran, and was put back' in done.out
+    assert "`cat why.txt`" in night.text(SPEC)

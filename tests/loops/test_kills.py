@@ -137,6 +137,20 @@ def test_a_commit_is_found_again_after_a_kill_whatever_a_person_did_since(tmp_pa
     assert [item["verdict"] for item in night.state["completedItems"]] == ["passed"]
 
 
+@pytest.mark.slow
+def test_a_commit_that_replaces_those_of_the_agent_is_found_again_after_a_kill(tmp_path: Path) -> None:
+    own = "echo 1 > own.txt; git add own.txt; git -c core.hooksPath=/dev/null commit -q -m own"
+    night = Night(tmp_path, agent=f"{own}; {HONEST}")
+    program(night.path / ".git/hooks/post-commit", KILL)
+    assert night.loop("--squash").code == -signal.SIGKILL
+    night.room.nothing_runs()
+    made = night.git("rev-parse", "raymond/n")
+    ran = night.loop("--yes", verb="resume")
+    assert ran.code == 0, ran.out + ran.err
+    assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+    assert night.git("rev-parse", "HEAD~1") == made
+
+
 STEP = '[ -e "$TEST_ROOM/../killed" ] || step=$(cut -d " " -f 4 "/proc/$PPID/stat")\n'
 """Notes the step that runs the git which runs this, unless the loop was killed before."""
 

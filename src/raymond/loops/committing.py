@@ -6,17 +6,22 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.loops import hooks
+from raymond.loops import documents, hooks
 from raymond.loops.genuine import Forged
 from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import Entry, entry_of
 from raymond.loops.repository import Repository
 from raymond.loops.step import Step, told
+from raymond.system import git
 
 BEHIND = (
     '"git status" shows the commit as undone, and the next commit would undo it: .git/index could not be written; '
     "once there is no .git/index.lock, run `git reset`"
 )
+_MADE = "made"
+"""The file with the plan that was committed last, and the commit."""
+_OWED = "owed"
+"""The file with the commit after which the documents could not be put back."""
 
 
 class Moved(GitError):
@@ -36,41 +41,67 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
         return _paused(step, entry, error)
     head = repository.head()
     is_planned = head == made if not there else _is_planned(repository, head, given)
-    if is_planned:  # after a commit of a person the index is theirs
-        if not repository.follow(given.get("staged", ""), given.get("base", "")):
-            entry = replace(entry, notes=(*entry.notes, BEHIND))
-        with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
-            folder = given.get("hooks_folder", "")
-            if folder and hooks.hooks_in(folder) == given["hooks"]:
-                repository.hook(folder, "post-commit")
-        with contextlib.suppress(GitError, OSError):
-            entry = replace(entry, notes=(*entry.notes, *_put_back(step, given, made)))
+    # After a commit of a person the index is theirs.
+    if is_planned and not repository.follow(given.get("staged", ""), given.get("base", "")):
+        entry = replace(entry, notes=(*entry.notes, BEHIND))
+    if is_planned or documents.read(step.file(_OWED)) == made:
+        entry = replace(entry, notes=(*entry.notes, *_followed(step, given, made)))
     return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
 
 
-def _put_back(step: Step, given: dict[str, Any], made: str) -> list[str]:
-    """Give the documents what was committed, if a hook has changed them since; what to tell."""
-    if not hooks.is_there(given.get("hooks_folder", ""), "post-commit"):
+def _followed(step: Step, given: dict[str, Any], made: str) -> list[str]:
+    """Let the hook run that follows a commit, and give the documents what was committed; what to tell.
+
+    The hook may be gone when it has run: what says whether there is one is how the hooks were when the loop began.
+    """
+    folder = given.get("hooks_folder", "")
+    if not folder:
         return []
+    is_same = hooks.hooks_in(folder) == given["hooks"]
+    if is_same and not hooks.is_there(folder, "post-commit"):
+        return []
+    if is_same and documents.read(step.file(_OWED)) != made:
+        with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
+            step.repository.hook(folder, "post-commit")
     from raymond.loops import hooked
     from raymond.loops.work import Work
 
-    return hooked.put_back(Work(step), "post-commit", given["tree"], made)
+    try:
+        return hooked.put_back(Work(step), "post-commit", given["tree"], made)
+    except (GitError, OSError):  # tried again, also if the hook has committed on top; then a person is asked
+        documents.write(step.file(_OWED), made)
+        raise
 
 
 def _there(step: Step, given: dict[str, Any]) -> str:
-    """The commit of the plan, if it was made before a kill: a person may have committed since, or reworded it."""
+    """The commit of the plan, if it was made before a kill: a person may have committed since, or reworded it.
+
+    A message alone proves nothing, as agents write messages too: the files and the parent are those of the plan, unless
+    it is noted that the commit was made, so that whoever has its mark now was made of it.
+    """
     repository = step.repository
-    trailer = next((one for one in given["message"].splitlines() if one.startswith("Raymond-Item: ")), None)
     branch = repository.reference(f"refs/heads/{given['branch']}")
-    for commit in repository.commits(given["parent"], branch):
-        if _is_planned(repository, commit, given) or trailer in repository.message(commit).splitlines():
+    since = repository.commits(given["head"], branch)  # none of the agent's own
+    mark = next((line for line in git.lines(given["message"]) if line.startswith("Raymond-Item: ")), None)
+    marked = [one for one in since if mark in git.lines(repository.message(one))]
+    for commit in since:
+        if _is_planned(repository, commit, given) or (commit in marked and _is_alike(repository, commit, given)):
             return commit
-    return ""
+    made = documents.read(step.file(_MADE)).rpartition(" ")[2]
+    return made if marked and documents.read(step.file(_MADE)) == _note(given, made) else ""
+
+
+def _note(given: dict[str, Any], made: str) -> str:
+    return f"{given['tree']} {given['head']} {made}"
+
+
+def _is_alike(repository: Repository, commit: str, given: dict[str, Any]) -> bool:
+    return repository.is_made_of(commit, given["tree"], [given["parent"]])
 
 
 def _is_planned(repository: Repository, commit: str, given: dict[str, Any]) -> bool:
-    return repository.is_made_of(commit, given["tree"], [given["parent"]], given["message"])
+    is_said = repository.message(commit).strip() == given["message"].strip()
+    return is_said and _is_alike(repository, commit, given)
 
 
 def _made(step: Step, given: dict[str, Any]) -> str:
@@ -84,6 +115,7 @@ def _made(step: Step, given: dict[str, Any]) -> str:
     parents, signs = [given["parent"]], given["signs"] and repository.signs  # a person may have switched that off
     made = repository.commit(given["tree"], parents, given["message"], given["date"], sign=signs)
     repository.move(f"refs/heads/{given['branch']}", made, given["head"], "raymond: commit")
+    documents.write(step.file(_MADE), _note(given, made))
     return made
 
 

@@ -36,8 +36,8 @@ _GENERATED = frozenset(
 )
 _MADE = (".pyc", ".pyo", ".o", ".so", ".class", ".log", ".tmp", ".swp", ".egg-info")
 _EXCLUDE = f"/{exclude_lines.NAME}"
-_SIGNED = regex(r"(?im)^raymond-(?:run|item)[ \t]*:")
-"""A trailer of Raymond's, as git finds it: the case does not matter."""
+_SIGNED = regex(r"(?i)(?:^|[\n-\r\x1c-\x1e\x85\u2028\u2029])raymond-(?:run|item)[ \t]*:")
+"""A trailer of Raymond's, as git finds it: the case does not matter. Nor does what ends the line before it."""
 _MOST_HIDDEN = 200
 """Files that an agent hid from git and that are named."""
 

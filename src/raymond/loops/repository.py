@@ -158,12 +158,10 @@ class Repository(PersonsIndex, IgnoreRules):
         """Who made it and committed it."""
         return self.said(*_LAST, "--format=%an %ae%n%cn %ce", commit)
 
-    def is_made_of(self, commit: str, tree: str, parents: Iterable[str], message: str) -> bool:
-        """Whether a commit is exactly this one, but for who made it, when, and a signature."""
-        made_of, _, said = self.said(*_LAST, "--format=%T %P%n%B", commit).partition("\n")
-        if said.strip() != message.strip():
-            return False
-        return made_of.rstrip() == " ".join([self.reference(f"{tree}^{{tree}}"), *(one for one in parents if one)])
+    def is_made_of(self, commit: str, tree: str, parents: Iterable[str]) -> bool:
+        """Whether a commit has exactly these files and parents, whatever its message is."""
+        made_of = self.said(*_LAST, "--format=%T %P", commit)
+        return made_of == " ".join([self.reference(f"{tree}^{{tree}}"), *(one for one in parents if one)])
 
     def last_with(self, trailer: str) -> tuple[str, str]:
         """The newest commit with such a trailer, and its message; both empty when there is none."""
