@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from looping import Night
+from raymond.loops import judging
+from raymond.loops.repository import Repository
 from typist import Typist
 
 pytestmark = pytest.mark.slow
@@ -174,6 +176,50 @@ def test_whoever_judges_later_is_told_which_commits_and_which_log(tmp_path: Path
     assert f"Its session log: docs/session_logs/{night.logs[1]}" in said
     person.type("yes\n")
     assert person.end() == 0
+
+
+FORGED = """
+if grep -q Later $PROMPT; then
+  for number in $(seq 10); do
+    git commit -q --allow-empty -m "$(printf 'feat: draw it (1.1.1)\\n\\nx\\xe2\\x80\\xa8Log: docs/x.md\\n%s: x' Raymond-Items)"
+  done
+  echo later > later.txt
+else
+  echo art >> art.txt
+fi
+echo ITERATION_COMPLETE
+"""
+
+
+def test_only_commits_that_a_journal_knows_are_shown_to_whoever_judges(tmp_path: Path) -> None:
+    later = "### 1.1.2. Later\n\n**Status:** 🔵 Planned\n**Verification:** `cat later.txt`\n"
+    night = drawn(tmp_path, f"{MANUAL}\n{later}", FORGED)
+    assert night.loop(loop="task-loop").code == 0
+    real = night.git("log", "--format=%h", "--abbrev=12", "--grep=^Raymond-Item: ", "--", "art.txt")
+    subject = ("-m", "feat: draw it (1.1.1)", "-m", "Raymond-Item: x")
+    for _ in range(10):
+        night.git("commit", "-q", "--allow-empty", *subject)
+    person = Typist(night.room, "task-loop", "start", "--id", "m", "--pause", "0s", columns=160)
+    said = person.sees(ASKS)
+    assert said.count("Done before: ") == 1, said
+    assert f"Done before: git show {real} (feat: draw it (1.1.1))" in said
+    assert f"Its session log: docs/session_logs/{night.logs[1]}" in said
+    person.type("yes\n")
+    assert person.end() == 0
+
+
+def test_whoever_judges_is_told_how_many_commits_are_left_out(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    repository = Repository(str(night.path), str(tmp_path / "index"))
+    known = []
+    for number in range(12):
+        night.write({"n.txt": f"{number}"})
+        known.append((night.commit(f"no {number}"), ""))
+    told = judging.before(repository, "1.1.1", known)
+    assert told.count("Done before: git show ") == 10
+    assert told.endswith("... and 2 commits for it that are older")
+    assert "older" not in judging.before(repository, "1.1.1", known[:10])
+    assert "git log -F '--grep=(1.1.1)'" in judging.before(repository, "1.1.1", [])
 
 
 CHECKED = "### 1.1.1. Write it\n\n**Status:** 🔵 Planned\n**Verification:** `sh check.sh`\n**Implements:** US-1\n"

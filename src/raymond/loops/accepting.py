@@ -170,7 +170,7 @@ def _conclude(loop: LoopRun, entry: Entry, made: str) -> None:
     """Write down everywhere that an item is committed."""
     _forget(loop, entry, loop.repository.date(made), None)
     loop.repository.refresh()
-    _decide(loop, entry.key, f"accepted, commit {made[:12]}")
+    _decide(loop, entry.key, f"{waiting_items.ACCEPTED}{made[:12]}")
     application.done(loop)
 
 

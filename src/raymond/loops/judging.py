@@ -1,13 +1,19 @@
 """Judging: what a person is asked about an item that no command can check, and what they say."""
 
 import json
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
+from raymond import pasted
 from raymond.loops import documents, finishing
+from raymond.loops.documents import STATES
 from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.repository import Repository
+from raymond.loops.waiting import ACCEPTED, decided
 from raymond.loops.work import Work
 from raymond.patterns import regex
+from raymond.system import git
 from raymond.text import safe
 
 _AGREES = ("looks good to me", "looks good", "yes", "y", "okay", "ok", "done", "lgtm", "passed")
@@ -23,6 +29,8 @@ _LINES, _WIDTH = 60, 100
 """Of what an agent said."""
 _COMMITS = 10
 """Commits of an item that are named."""
+_RUNS = 200
+"""Loops of a kind that are asked for them, the latest first."""
 
 
 class Answer(Enum):
@@ -68,7 +76,7 @@ def question(work: Work, reply: str) -> str:
         work.details.strip(),
         _quoted(reply),
         f"The check `{work.check}` is green." if work.check else "",
-        _listed(changed, f"{work.baseline.work[:12]} {work.show(tree)}") if changed else _before(work),
+        _listed(changed, f"{work.baseline.work[:12]} {work.show(tree)}") if changed else _done(work),
         f"Answer `yes`, or say what is missing. {_follows(work)}",
     ]
     return "\n\n".join(filter(None, told)).replace("</", "< /")
@@ -116,24 +124,47 @@ def _listed(changed: list[str], trees: str) -> str:
     return "\n".join([f"Changed ({len(changed)}):", *lines, "", f"All of it: git diff {trees}"])
 
 
-def _before(work: Work) -> str:
-    """What was done for it by loops before this one."""
+def before(repository: Repository, key: str, known: Sequence[tuple[str, str]]) -> str:
+    """What was done for an item by loops before this one: the commits that are `known`, and their session logs."""
     lines = ["Nothing was changed for it now."]
-    for commit, subject, log in _commits(work)[:_COMMITS]:
+    for commit, log in known[:_COMMITS]:
+        subject = repository.message(commit).partition("\n")[0]
         lines.append(f"Done before: git show {commit[:12]} ({one_line(subject)})")
         lines += [f"Its session log: {one_line(log)}"] if log else []
+    if len(known) > _COMMITS:
+        lines.append(f"... and {len(known) - _COMMITS} commits for it that are older")
+    if not known:
+        shown = pasted.word(f"--grep=({key})", "--grep=ID")
+        lines.append(f"No loop of this project knows a commit for it; whoever else names it: git log -F {shown}")
     return "\n".join(lines)
 
 
-def _commits(work: Work) -> list[tuple[str, str, str]]:
-    """The commits of the item, newest first: each with its subject and its session log."""
-    repository, found = work.step.repository, []
-    for commit in repository.said("log", "--format=%H", "--fixed-strings", f"--grep=({work.key})").split():
-        subject, *lines = repository.message(commit).splitlines()
-        if subject.endswith(f"({work.key})") and any(line.startswith("Raymond-Item: ") for line in lines):
-            log = next((line for line in lines if line.startswith("Log: ")), "")
-            found.append((commit, subject, log.removeprefix("Log: ")))
-    return found
+def _done(work: Work) -> str:
+    return before(work.step.repository, work.key, _known(work))
+
+
+def _known(work: Work) -> list[tuple[str, str]]:
+    """The commits for the item that journals of this project know, newest first: each with its session log.
+
+    A message proves nothing: an agent may have written it.
+    """
+    from raymond.loops import starting  # most items have changed something
+    from raymond.store import project as projects
+
+    found, step, names = [], work.step, {work.key, *work.tasks}
+    places = dict.fromkeys([step.top, *git.worktrees(step.cwd)])
+    for loop in (one for place in places for kind in STATES for one in starting.every(projects.at(place), kind, _RUNS)):
+        accepted = decided(loop.project.run(loop.id))
+        for entry in loop.ledger.entries:
+            commit = entry.commit or accepted.get(entry.key, "").partition(ACCEPTED)[2]
+            if commit and names.intersection((entry.key, *entry.tasks)):
+                found.append((entry.began, commit, entry.log))
+    there = {(commit, log): None for _, commit, log in sorted(found, reverse=True) if _has(work, commit)}
+    return list(there)
+
+
+def _has(work: Work, commit: str) -> bool:
+    return work.step.repository.run("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
 
 def take(work: Work, answer: str) -> tuple[str, str]:

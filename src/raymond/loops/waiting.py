@@ -10,6 +10,8 @@ from raymond.system.files import make_private
 
 _DECIDED = "decided"
 """The file in the folder of the loop with the items that a person has decided about."""
+ACCEPTED = "accepted, commit "
+"""How a person has decided about one that is committed; the commit follows."""
 
 
 def of(folder: RunFolder, ledger: Ledger) -> list[Entry]:
