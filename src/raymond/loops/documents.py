@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import stat
 
 from msgspec import Struct
 
@@ -160,7 +161,10 @@ def note(path: str, name: str, text: str) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a document at once: whoever reads it sees the one before or this one. No link is followed."""
+    """Write a document at once: whoever reads it sees the one before or this one. No link is followed.
+
+    It keeps the mode of the one before.
+    """
     if beginning(path) == text and os.path.isfile(path) and not os.path.islink(path):
         return
     folder = os.path.dirname(path)
@@ -169,8 +173,11 @@ def write(path: str, text: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
         os.rename(path, f"{path}.{os.urandom(4).hex()}{ASIDE}")  # somebody has made a folder of that name
     aside = f"{path}.{os.urandom(4).hex()}{ASIDE}"
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    mode, group = _shared(path)
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666 if mode is None else mode & 0o700)
     try:
+        if mode is not None:
+            _share(fd, mode, group)
         with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
             file.flush()
@@ -179,6 +186,25 @@ def write(path: str, text: str) -> None:
     except OSError:
         os.unlink(aside)
         raise
+
+
+def _shared(path: str) -> tuple[int | None, int]:
+    """Who may do what with a file, and its group; None when there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None, -1
+    return (stat.S_IMODE(found.st_mode) & 0o777, found.st_gid) if stat.S_ISREG(found.st_mode) else (None, -1)
+
+
+def _share(fd: int, mode: int, group: int) -> None:
+    """Give a new file the rights of another; those of a group that cannot have it are left out."""
+    if os.fstat(fd).st_gid != group:
+        try:
+            os.fchown(fd, -1, group)
+        except OSError:
+            mode &= 0o707
+    os.fchmod(fd, mode)
 
 
 def check_inside(folder: str) -> None:
