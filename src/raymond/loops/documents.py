@@ -93,8 +93,12 @@ class Documents(Struct, frozen=True):
 
     def is_plan(self, path: str) -> bool:
         """Whether it is one that says what is to be done, besides session logs."""
+        return self.has_plans and self.is_about_plans(path)
+
+    def is_about_plans(self, path: str) -> bool:
+        """Whether it is a spec, the PRD or its status, whatever the loop does."""
         below = os.path.relpath(path, self.inside)
-        return self.has_plans and (below in (PRD, PRD_STATUS) or is_spec(below))
+        return below in (PRD, PRD_STATUS) or is_spec(below)
 
     def is_summary(self, path: str) -> bool:
         """Whether it is a summary."""

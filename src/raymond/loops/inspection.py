@@ -145,6 +145,7 @@ class Inspector:
         self._look_at_documents(before, theirs, item, found)
         work = [one for one in changes if not self._own.owns(one.path)]
         found.changed = [one.path for one in work]
+        self._look_at_plans(before, work, found)
         stored = doubts.of_changes(self._repository, [*work, *theirs, *self._committed(before, found)], folders)
         _add(found.review, stored.review)
         _add(found.tampered, _rewrote(before, stored.rewritten))
@@ -301,7 +302,7 @@ class Inspector:
         progress = self._own_progress()
         added = ""
         if progress in {one.path for one in theirs} and not found.verdict:
-            old = (self._repository.file(before.work, progress) or b"").decode("utf-8", "surrogateescape")
+            old = self._text(before.work, progress)
             try:
                 new: str | None = documents.read(os.path.join(self._own.top, progress))
             except TooLarge:
@@ -380,7 +381,7 @@ class Inspector:
         names = _names(self._repository, before.work, logs) if changed else []
         newest = os.path.join(logs, session_log.newest(names) or "-")
         for one in changed:
-            path = os.path.relpath(one.path, os.path.relpath(self._own.cwd, self._own.top))
+            path = self._shown(one.path)
             text = documents.beginning(os.path.join(self._own.top, one.path))
             if one.path == newest:
                 stored = before.queue[1] if before.queue[0] == newest else self._repository.file(before.work, one.path)
@@ -401,11 +402,29 @@ class Inspector:
         """What became of a spec or of the PRD: it is as it was afterwards."""
         from raymond.loops import plan_changes
 
-        stored = self._repository.file(before.work, one.path) if one.status != "A" else b""
-        old = (stored or b"").decode("utf-8", "surrogateescape")
+        old = self._text(before.work, one.path) if one.status != "A" else ""
         noticed, proposed = plan_changes.between(old, text, own, path)
         _add(found.notes, noticed)
         _add(found.proposed, proposed)
+
+    def _look_at_plans(self, before: Baseline, work: Iterable[Change], found: Inspection) -> None:
+        """Specs and stories may be the work itself, and stay as they are; what then counts as done is named."""
+        plans = [one for one in work if self._own.is_about_plans(one.path)]
+        if not plans:
+            return
+        from raymond.loops import plan_marks
+
+        trees = (before.work, found.left)
+        old, new = ([(self._shown(one.path), self._text(tree, one.path)) for one in plans] for tree in trees)
+        _add(found.notes, plan_marks.between(old, new))
+
+    def _text(self, tree: str, path: str) -> str:
+        """What a file of a tree says; empty when there is none."""
+        return (self._repository.file(tree, path) or b"").decode("utf-8", "surrogateescape")
+
+    def _shown(self, path: str) -> str:
+        """A path of the repository as people are told it."""
+        return os.path.relpath(path, os.path.relpath(self._own.cwd, self._own.top))
 
     def _compare(self, old: str, new: str, own: str, path: str, found: Inspection) -> None:
         """What became of the queue while a turn ran: whoever changed it, it counts for no item of now."""

@@ -19,15 +19,16 @@ def between(old: str, new: str, own: str, path: str) -> tuple[list[str], list[st
     for id, one in before.items():
         if id not in now:
             notes += [] if id == own else [f"removed task {id} from {path}, which does not count"]
-        elif _check(now[id]) != _check(one):
+        elif check(now[id]) != check(one):
             notes.append(f"changed the check of task {id} in {path}, which does not count")
         elif id != own and _kept(now[id]) != _kept(one):
             notes.append(f"changed task {id} in {path}, which does not count")
     return notes, [_item(one) for one in added]
 
 
-def _check(task: Task) -> tuple[object, ...]:
-    return task.check, task.is_manual, task.criteria, task.problem, task.retries, task.seal
+def check(task: Task) -> tuple[object, ...]:
+    """All that decides whether a task is verified."""
+    return task.check, task.is_manual, task.criteria, task.problem, task.retries, task.seal, task.unseal
 
 
 def _kept(task: Task) -> tuple[object, ...]:
