@@ -1,6 +1,7 @@
 """Hooks that run what an agent may edit: they change no document of the loop."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,25 @@ def test_a_document_that_cannot_be_put_back_stops_the_loop_and_is_named(tmp_path
     assert done.code == 0, done.out + done.err
     assert f'"{SPEC}" was changed by the hook post-commit, or while it ran, and was put back' in done.out
     assert "`cat why.txt`" in night.text(SPEC)
+
+
+KILLS = f"""
+sed -i 's/cat why.txt/true/' {SPEC}
+git update-ref HEAD $(git commit-tree -p HEAD -m "on top" HEAD^{{tree}})
+above() {{ cut -d " " -f 4 "/proc/$1/stat"; }}
+step=$(above $(above $PPID))
+kill -9 $(sed -n 's/.*"pid": \\([0-9]*\\).*/\\1/p' docs/.task-loop-state.json) $step
+"""
+
+
+@pytest.mark.slow
+def test_a_hook_that_kills_the_loop_and_commits_on_top_changes_no_document_either(tmp_path: Path) -> None:
+    night = hooked(tmp_path, KILLS, "post-commit")
+    assert night.loop("--task", "1.4.1", loop="task-loop").code == -signal.SIGKILL
+    night.room.nothing_runs()
+    assert "`true`" in night.text(SPEC)
+    done = night.loop("--yes", verb="resume", loop="task-loop")
+    assert done.code == 0, done.out + done.err
+    assert f'"{SPEC}" was changed by the hook post-commit, or while it ran, and was put back' in done.out
+    assert "`cat why.txt`" in night.text(SPEC)
+    assert night.subjects == ["start", "feat: write the answer (1.4.1)", "on top", "chore(loop): records"]

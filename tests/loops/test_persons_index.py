@@ -142,11 +142,20 @@ def test_an_index_that_an_agent_broke_is_put_back_and_named(tmp_path: Path) -> N
 
 
 def test_a_loop_in_a_repository_that_cannot_be_read_any_more_has_a_summary(tmp_path: Path) -> None:
+    breaks = "echo garbage > .git/index; echo It went well."
+    night = Night(tmp_path, agent=f'if grep -q "how it went" "$PROMPT"; then {breaks}; else {HONEST}; fi')
+    ran = night.loop("--summary-prompt", "Say how it went.")
+    assert ran.out.startswith("# continuous-session n\n")
+    assert "the records of the loop were not committed: " in ran.err
+    assert [one["title"] for one in night.state["completedItems"]] == ["Write the answer"]
+
+
+def test_an_index_that_a_hook_broke_after_a_commit_is_made_anew(tmp_path: Path) -> None:
     night = Night(tmp_path)
     hook = night.path / ".git/hooks/post-commit"
     hook.write_text("#!/bin/sh\necho garbage > .git/index\n", "utf-8")
     hook.chmod(0o755)
     ran = night.loop()
-    assert ran.out.startswith("# continuous-session n\n")
-    assert "the records of the loop were not committed: " in ran.err
-    assert [one["title"] for one in night.state["completedItems"]] == ["Write the answer"]
+    assert ran.code == 0, ran.err
+    assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
+    assert night.git("status", "--porcelain") == ""

@@ -21,7 +21,9 @@ BEHIND = (
 _MADE = "made"
 """The file with the plan that was committed last, and the commit."""
 _OWED = "owed"
-"""The file with the commit after which the documents could not be put back."""
+"""The file with the commit after which the documents have to be put back, as a hook runs."""
+_RAN = "ran"
+"""What it says besides when the hook has ended."""
 
 
 class Moved(GitError):
@@ -44,33 +46,34 @@ def commit(step: Step, given: dict[str, Any]) -> Entry:
     # After a commit of a person the index is theirs.
     if is_planned and not repository.follow(given.get("staged", ""), given.get("base", "")):
         entry = replace(entry, notes=(*entry.notes, BEHIND))
-    if is_planned or documents.read(step.file(_OWED)) == made:
-        entry = replace(entry, notes=(*entry.notes, *_followed(step, given, made)))
+    if is_planned or documents.read(step.file(_OWED)).startswith(made):
+        noticed = _followed(step, given, made, is_last=is_planned)
+        entry = replace(entry, notes=(*entry.notes, *noticed))
     return replace(entry, commit=made, seconds=round(time() - entry.began, 3))
 
 
-def _followed(step: Step, given: dict[str, Any], made: str) -> list[str]:
+def _followed(step: Step, given: dict[str, Any], made: str, *, is_last: bool) -> list[str]:
     """Let the hook run that follows a commit, and give the documents what was committed; what to tell.
 
-    The hook may be gone when it has run: what says whether there is one is how the hooks were when the loop began.
+    The hook may be gone when it has run, have committed on top, or have killed Raymond: what it did is put back anyway.
     """
-    folder = given.get("hooks_folder", "")
+    folder, owed = given.get("hooks_folder", ""), step.file(_OWED)
     if not folder:
         return []
     is_same = hooks.hooks_in(folder) == given["hooks"]
     if is_same and not hooks.is_there(folder, "post-commit"):
         return []
-    if is_same and documents.read(step.file(_OWED)) != made:
+    if is_same and is_last and documents.read(owed) != f"{made} {_RAN}":
+        documents.write(owed, made)
         with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
             step.repository.hook(folder, "post-commit")
+        documents.write(owed, f"{made} {_RAN}")
     from raymond.loops import hooked
     from raymond.loops.work import Work
 
-    try:
-        return hooked.put_back(Work(step), "post-commit", given["tree"], made)
-    except (GitError, OSError):  # tried again, also if the hook has committed on top; then a person is asked
-        documents.write(step.file(_OWED), made)
-        raise
+    noticed = hooked.put_back(Work(step), "post-commit", given["tree"], made)
+    documents.write(owed, "")
+    return noticed
 
 
 def _there(step: Step, given: dict[str, Any]) -> str:
