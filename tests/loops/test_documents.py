@@ -9,6 +9,7 @@ import pytest
 
 from looping import Night
 from raymond.loops import documents
+from raymond.loops.repository import Repository
 
 SPEC = "docs/implementation/1-core/1.4-answers.md"
 TASK = "### 1.4.1. Write the answer\n\n**Status:** 🔵 Planned\n**Verification:** `sh check.sh`\n"
@@ -46,6 +47,7 @@ def test_a_link_gives_nothing_its_mode(tmp_path: Path) -> None:
 OPENED = """
 import os, sys
 from raymond.loops import documents
+from raymond.loops.repository import Repository
 def told(event, args):
     if event == "os.rename":
         print(oct(os.stat(args[0]).st_mode & 0o777))
@@ -77,6 +79,26 @@ def test_a_document_keeps_its_group(tmp_path: Path) -> None:
     os.chown(path, -1, 4242)
     documents.write(str(path), "new")
     assert path.stat().st_gid == 4242
+
+
+@pytest.mark.parametrize(("kept", "then"), [(0o600, 0o600), (0o640, 0o640), (0o644, 0o644), (0o700, 0o600), (0, 0o600)])
+def test_a_document_that_is_put_back_stays_as_closed_as_it_was(tmp_path: Path, kept: int, then: int) -> None:
+    night = Night(tmp_path)
+    repository = Repository(str(night.path), str(tmp_path / "index"))
+    secret, script = night.path / "README.md", night.path / "check.sh"
+    script.chmod(0o755)
+    (night.path / "link").symlink_to("README.md")
+    head = night.commit("all")
+    secret.write_text("changed", "utf-8")
+    secret.chmod(kept)
+    script.write_text("changed", "utf-8")
+    script.chmod(0o640)
+    (night.path / "link").unlink()
+    (night.path / "link").touch(0o600)
+    repository.bring_back(head, ["README.md", "check.sh", "link"])
+    assert night.git("status", "--porcelain") == ""
+    assert (mode(secret), mode(script)) == (then, 0o750)
+    assert secret.read_text("utf-8") == "# Room\n"
 
 
 @pytest.mark.slow

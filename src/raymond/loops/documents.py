@@ -177,11 +177,11 @@ def write(path: str, text: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
         os.rename(path, f"{path}.{os.urandom(4).hex()}{ASIDE}")  # somebody has made a folder of that name
     aside = f"{path}.{os.urandom(4).hex()}{ASIDE}"
-    mode, group = _shared(path)
+    mode, group = shared(path)
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666 if mode is None else mode & 0o700)
     try:
         if mode is not None:
-            _share(fd, mode, group)
+            share(fd, mode, group)
         with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
             file.flush()
@@ -192,7 +192,7 @@ def write(path: str, text: str) -> None:
         raise
 
 
-def _shared(path: str) -> tuple[int | None, int]:
+def shared(path: str) -> tuple[int | None, int]:
     """Who may do what with a file, and its group; None when there is none."""
     try:
         found = os.lstat(path)
@@ -201,7 +201,7 @@ def _shared(path: str) -> tuple[int | None, int]:
     return (stat.S_IMODE(found.st_mode) & 0o777, found.st_gid) if stat.S_ISREG(found.st_mode) else (None, -1)
 
 
-def _share(fd: int, mode: int, group: int) -> None:
+def share(fd: int, mode: int, group: int) -> None:
     """Give a new file the rights of another; those of a group that cannot have it are left out."""
     if os.fstat(fd).st_gid != group:
         try:

@@ -68,9 +68,9 @@ class GitCalls:
             raise wrong(args[0], done)
         return done.stdout.strip().decode("utf-8", "surrogateescape") if done.returncode == 0 else ""
 
-    def ask(self, *args: str, index: bool = False, given: bytes = b"") -> bytes:
+    def ask(self, *args: str, index: bool = False, given: bytes = b"", umask: int = -1) -> bytes:
         """What git printed; GitError when it failed."""
-        done = self.run(*args, index=index, given=given)
+        done = self.run(*args, index=index, given=given, umask=umask)
         if done.returncode:
             raise wrong(args[0], done)
         return done.stdout
@@ -84,6 +84,7 @@ class GitCalls:
         hooks: bool = False,
         plain: bool = False,
         within: float = PATIENCE,
+        umask: int = -1,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git, whatever comes of it."""
         try:
@@ -95,6 +96,7 @@ class GitCalls:
                 given=given,
                 within=within,
                 own_session=True,  # without a terminal, nothing can ask for a password and wait for it
+                umask=umask,
             )
         except subprocess.TimeoutExpired:
             raise GitError(f"`git {args[0]}` took longer than {within:.0f} s") from None

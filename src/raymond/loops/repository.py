@@ -423,10 +423,34 @@ class Repository(PersonsIndex, IgnoreRules):
         for path in wanted:
             if path not in has:
                 self._remove(path)
-        given = b"".join(os.fsencode(path) + b"\0" for path in wanted if path in has and path not in kept)
+        written = [path for path in wanted if path in has and path not in kept]
+        narrow = {
+            path: rights for path in written if has[path].mode.startswith("100") and (rights := self._narrow(path))
+        }
         self._unlock()
         self.ask("read-tree", tree, index=True)
-        self.ask("checkout-index", "-f", "-q", "-z", "--stdin", index=True, given=given)
+        for umask, paths in ((-1, [path for path in written if path not in narrow]), (0o077, list(narrow))):
+            given = b"".join(os.fsencode(path) + b"\0" for path in paths)
+            if given:
+                self.ask("checkout-index", "-f", "-q", "-z", "--stdin", index=True, given=given, umask=umask)
+        for path, (mode, group) in narrow.items():
+            self._share(path, mode, group)
+
+    def _narrow(self, path: str) -> tuple[int, int] | None:
+        """The mode and the group of a file that not everybody may read, which git does not know."""
+        mode, group = documents.shared(os.path.join(self.top, path))
+        return None if mode is None or mode & 0o044 == 0o044 else (mode, group)
+
+    def _share(self, path: str, mode: int, group: int) -> None:
+        """Let a file that git has written for us alone be as open as it was; whether it can be run is what git says."""
+        with contextlib.suppress(OSError):  # somebody has put something else there meanwhile
+            fd = os.open(os.path.join(self.top, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                readable = mode & 0o666 | 0o600
+                runnable = (readable & 0o444) >> 2 if os.fstat(fd).st_mode & stat.S_IXUSR else 0
+                documents.share(fd, readable | runnable, group)
+            finally:
+                os.close(fd)
 
     def _has(self, path: str, entry: Entry) -> bool:
         """Whether a file is on the disk as a tree has it."""

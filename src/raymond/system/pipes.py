@@ -24,6 +24,7 @@ def run(
     given: bytes = b"",
     cwd: str | None = None,
     own_session: bool = False,
+    umask: int = -1,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git over the work tree at `top`, as `subprocess.run` does, and remove the pipes that it waits for.
 
@@ -37,6 +38,7 @@ def run(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=own_session,
+        umask=umask,
     ) as process:
         try:
             try:
