@@ -214,11 +214,14 @@ def test_whoever_judges_is_told_how_many_commits_are_left_out(tmp_path: Path) ->
     known = []
     for number in range(12):
         night.write({"n.txt": f"{number}"})
-        known.append((night.commit(f"no {number}"), ""))
+        known.append((night.commit(f"no {number}"), "", night.git("rev-parse", "HEAD^")))
     told = judging.before(repository, "1.1.1", known)
     assert told.count("Done before: git show ") == 10
     assert told.endswith("... and 2 commits for it that are older")
     assert "older" not in judging.before(repository, "1.1.1", known[:10])
+    assert "git diff" not in told
+    (commit, _, _), (_, _, base) = known[2], known[0]
+    assert f"git diff {base[:12]} {commit[:12]}" in judging.before(repository, "1.1.1", [(commit, "", base)])
     assert "git log -F '--grep=(1.1.1)'" in judging.before(repository, "1.1.1", [])
 
 

@@ -124,12 +124,17 @@ def _listed(changed: list[str], trees: str) -> str:
     return "\n".join([f"Changed ({len(changed)}):", *lines, "", f"All of it: git diff {trees}"])
 
 
-def before(repository: Repository, key: str, known: Sequence[tuple[str, str]]) -> str:
-    """What was done for an item by loops before this one: the commits that are `known`, and their session logs."""
+def before(repository: Repository, key: str, known: Sequence[tuple[str, str, str]]) -> str:
+    """What was done for an item by loops before this one: the commits that are `known`.
+
+    Each with its session log, and the commit that its agent began with.
+    """
     lines = ["Nothing was changed for it now."]
-    for commit, log in known[:_COMMITS]:
+    for commit, log, base in known[:_COMMITS]:
         subject = repository.message(commit).partition("\n")[0]
         lines.append(f"Done before: git show {commit[:12]} ({one_line(subject)})")
+        if base and repository.reference(f"{commit}^") != base:
+            lines.append(f"With what the agent has committed itself: git diff {base[:12]} {commit[:12]}")
         lines += [f"Its session log: {one_line(log)}"] if log else []
     if len(known) > _COMMITS:
         lines.append(f"... and {len(known) - _COMMITS} commits for it that are older")
@@ -143,8 +148,8 @@ def _done(work: Work) -> str:
     return before(work.step.repository, work.key, _known(work))
 
 
-def _known(work: Work) -> list[tuple[str, str]]:
-    """The commits for the item that journals of this project know, newest first: each with its session log.
+def _known(work: Work) -> list[tuple[str, str, str]]:
+    """The commits for the item that journals of this project know, newest first.
 
     A message proves nothing: an agent may have written it.
     """
@@ -158,9 +163,9 @@ def _known(work: Work) -> list[tuple[str, str]]:
         for entry in loop.ledger.entries:
             commit = entry.commit or accepted.get(entry.key, "").partition(ACCEPTED)[2]
             if commit and names.intersection((entry.key, *entry.tasks)):
-                found.append((entry.began, commit, entry.log))
-    there = {(commit, log): None for _, commit, log in sorted(found, reverse=True) if _has(work, commit)}
-    return list(there)
+                found.append((entry.began, commit, entry.log, entry.base if entry.commit else ""))
+    newest = dict.fromkeys(one[1:] for one in sorted(found, reverse=True))
+    return [one for one in newest if _has(work, one[0])]
 
 
 def _has(work: Work, commit: str) -> bool:
