@@ -63,7 +63,7 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Settle
     @group.command("record")
     @loop_group.DOCS
     @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-    @click.option("--failed", metavar="REASON", help="The item was not done: this attempt does not count.")
+    @click.option("--failed", metavar="REASON", help="The item was not done: this uses up one attempt.")
     @click.option(
         "--wait", type=Duration(), default=_WAIT, metavar="TIME", help="How long to wait for the check (60s)."
     )

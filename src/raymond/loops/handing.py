@@ -127,7 +127,7 @@ def hand_out(loop: LoopRun, worker: Agent) -> None:
 
 def take_back(loop: LoopRun) -> None:
     """Note that nobody has it after all, because nobody could be told."""
-    replace(loop.file(_HANDED), b"")
+    replace(loop.file(HANDED), b"")
 
 
 def is_told(loop: LoopRun) -> bool:

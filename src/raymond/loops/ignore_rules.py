@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterable
 
+from raymond.loops import documents
 from raymond.loops.genuine import is_genuine
-from raymond.loops.git_calls import wrong
+from raymond.loops.git_calls import GitError, wrong
 from raymond.loops.objects import Objects
 from raymond.system import git
+from raymond.verifier import exclude_lines
 
 RULES = ".gitignore"
 
@@ -18,6 +20,30 @@ class IgnoreRules(Objects):
         """What git ignores here; a folder of which it ignores everything ends in `/`."""
         said = self.ask("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
         return sorted(os.fsdecode(one) for one in said.split(b"\0") if one)
+
+    def check_excludable(self) -> str:
+        """The file with what git does not see in any worktree of this repository; refused if it is a link."""
+        path = os.path.join(git.directories(self.top)[1], exclude_lines.NAME)
+        if os.path.islink(path):
+            raise GitError(f"{path} is a link: Raymond writes nothing there", hint="make it a file")
+        return path
+
+    def exclude(self, patterns: Iterable[str]) -> None:
+        """Keep files out of git for this repository alone."""
+        path = self.check_excludable()
+        text = documents.read(path)
+        there = {line.removesuffix("\r") for line in git.lines(text)}
+        missing = [one for one in patterns if one not in there]
+        if not missing:
+            return
+        more = ("" if not text or text.endswith("\n") else "\n") + "".join(f"{one}\n" for one in missing)
+        if not os.path.isfile(path) or os.stat(path).st_nlink > 1 or not os.access(path, os.W_OK):
+            documents.write(path, text + more)
+            return
+        # A loop that begins in another worktree loses none of its lines, and the file keeps its rights.
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(fd, "wb", buffering=0) as file:
+            file.write(os.fsencode(more))
 
     def rule_of(self, path: str) -> tuple[str, str]:
         """The file with the rule by which git ignores a path, and the rule; empty when none does."""

@@ -14,7 +14,6 @@ from raymond.loops.ignore_rules import IgnoreRules
 from raymond.loops.persons_index import PersonsIndex
 from raymond.system import files, git
 from raymond.system.files import make_private
-from raymond.verifier import exclude_lines
 
 _DEFAULTS = ("main", "master", "trunk")
 _STASHES = ("logs", "refs", "stash")
@@ -467,30 +466,6 @@ class Repository(PersonsIndex, IgnoreRules):
         make_private(os.path.dirname(self.index))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self.index}.lock")
-
-    def check_excludable(self) -> str:
-        """The file with what git does not see in any worktree of this repository; refused if it is a link."""
-        path = os.path.join(git.directories(self.top)[1], exclude_lines.NAME)
-        if os.path.islink(path):
-            raise GitError(f"{path} is a link: Raymond writes nothing there", hint="make it a file")
-        return path
-
-    def exclude(self, patterns: Iterable[str]) -> None:
-        """Keep files out of git for this repository alone."""
-        path = self.check_excludable()
-        text = documents.read(path)
-        there = {line.removesuffix("\r") for line in git.lines(text)}
-        missing = [one for one in patterns if one not in there]
-        if not missing:
-            return
-        more = ("" if not text or text.endswith("\n") else "\n") + "".join(f"{one}\n" for one in missing)
-        if not os.path.isfile(path) or os.stat(path).st_nlink > 1 or not os.access(path, os.W_OK):
-            documents.write(path, text + more)
-            return
-        # A loop that begins in another worktree loses none of its lines, and the file keeps its rights.
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(fd, "wb", buffering=0) as file:
-            file.write(os.fsencode(more))
 
     def _remove(self, path: str) -> None:
         whole = os.path.join(self.top, path)
