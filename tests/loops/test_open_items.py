@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from inside import Inside
 from looping import WAIT
 from planned import BOTH, Planned
 from running import until
+from typist import Typist
 
 WAYS = (
     ("continuous-session", "start"),
@@ -85,3 +87,21 @@ def test_no_story_is_added_while_an_item_is_in_work(tmp_path: Path, is_killed: b
     done = night.room.raymond(*adding)
     assert done.returncode == 0, done.stderr
     assert "Handle empty input" in night.text("docs/prd.md")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", [("accept", "n"), ("reject", "n", "1", "not so")], ids=["accept", "reject"])
+def test_what_was_set_aside_waits_until_no_item_is_open(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    inside = Inside(tmp_path)
+    inside.begin()
+    inside.write({"check.sh": "true\n"})
+    assert inside.record()["verdict"] == "review"
+    inside.next()
+    before = inside.git("rev-parse", "HEAD")
+    person = Typist(inside.room, *verb)
+    person.sees("an item of n is handed out to another program")
+    assert person.end() == 2
+    assert inside.git("rev-parse", "HEAD") == before
+    inside.write({"two.txt": "7\n"})
+    assert inside.record()["verdict"] == "passed"
+    assert Typist(inside.room, "reject", "n", "1", "not so").end() == 0

@@ -69,6 +69,7 @@ def accept(loop: LoopRun, name: str | None) -> int:
     """Show an item, ask, and commit it if its check is green with today's HEAD."""
     inside.check_by_hand("accept")
     starting.check_alone(loop.project)
+    starting.check_open(loop.project)
     entry = accepting.chosen(loop, name)
     print("\n".join(_shown(loop.id, evidence.of(loop, entry))), flush=True)
     if not picker.can_ask():
@@ -96,5 +97,6 @@ def reject(loop: LoopRun, name: str | None, reason: str) -> int:
     """Put an item back into the queue."""
     inside.check_by_hand("reject")
     starting.check_alone(loop.project)
+    starting.check_open(loop.project)
     print(accepting.reject(loop, accepting.chosen(loop, name), reason), file=sys.stderr)
     return 0
