@@ -10,6 +10,8 @@ from raymond.system import git
 
 _SOON = 3.0
 """Seconds after which it is looked for what git may be waiting for."""
+_HELD = 4096
+"""Bytes that every pipe holds."""
 _READ = (".gitignore", ".gitattributes", ".gitmodules")
 """What git reads by itself in a work tree."""
 
@@ -30,19 +32,23 @@ def run(
 
     They are added to `removed`.
     """
-    with subprocess.Popen(
-        argv,
-        env=env,
-        cwd=cwd,
-        stdin=subprocess.PIPE if given else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=own_session,
-        umask=umask,
-    ) as process:
+    with (
+        _source(given) as source,
+        subprocess.Popen(
+            argv,
+            env=env,
+            cwd=cwd,
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=own_session,
+            umask=umask,
+        ) as process,
+    ):
         try:
             try:
-                out, err = process.communicate(given or None, timeout=min(_SOON, within))
+                told = given if source == subprocess.PIPE else None
+                out, err = process.communicate(told, timeout=min(_SOON, within))
             except subprocess.TimeoutExpired:
                 removed += _remove(top)
                 out, err = process.communicate(timeout=max(0.0, within - _SOON))
@@ -50,6 +56,21 @@ def run(
             process.kill()
             raise
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+
+@contextlib.contextmanager
+def _source(given: bytes) -> Iterator[int]:
+    """Where git reads what it is given. Of what no pipe holds, the rest would not be written after the first wait."""
+    if len(given) <= _HELD:
+        yield subprocess.PIPE if given else subprocess.DEVNULL
+        return
+    import tempfile  # hardly any command is given so much
+
+    with tempfile.TemporaryFile() as file:
+        file.write(given)
+        file.flush()
+        file.seek(0)
+        yield file.fileno()
 
 
 def _remove(top: str) -> list[str]:
