@@ -53,7 +53,7 @@ _WORDS = {
     "loops/handed/PARK.py": ("Step().settings.loop",),
     "loops/handing.py": ("loop.loop",),
     "loops/judging.py": ("trees",),  # a commit and a reference of ours
-    "loops/neighbours.py": ("loop",),
+    "loops/neighbours.py": ("loop", "unended.flag_of(one)"),  # quoted there
     "loops/opening.py": ("docs", "verb", "loop"),  # told, not to be pasted; words of ours
     "loops/prd_import.py": ("'|'.join(KINDS)", "one"),  # kinds of files
     "loops/selection.py": ("pattern",),
@@ -63,7 +63,9 @@ _WORDS = {
         *("said", "_answering(loop, asking)"),  # words of ours
         *("only", "TASKS", "STORIES", "', '.join(entry.tasks)"),  # quoted before; names of ours; ids of tasks
     ),
+    "loops/story_planning.py": ("names",),  # ids of tasks
     "loops/task_items.py": ("reason",),  # told, not to be pasted
+    "loops/unended.py": ("where", "loop.loop", "verb", "flag_of(loop)"),  # quoted before; names of ours
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted
     "system/files.py": ("run",),

@@ -15,7 +15,21 @@ def test_a_plain_agreement_is_a_yes(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["Yes, great work", "done, but it is not red", "ok but red", "sure", "fine", "👍", "", "?"]
+    "said",
+    [
+        "Yes, great work",
+        "done, but it is not red",
+        "ok but red",
+        "sure",
+        "fine",
+        "👍",
+        "",
+        "?",
+        "done?",
+        "looks good?",
+        "❌ done",
+        "~~done~~",
+    ],
 )
 def test_what_may_mean_yes_is_asked_back(said: str) -> None:
     assert meant(said) == Answer.UNCLEAR

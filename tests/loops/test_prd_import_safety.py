@@ -262,3 +262,12 @@ def test_a_story_whose_title_a_person_has_changed_was_imported_before(room: Room
     path = room.path / "docs/prd.md"
     path.write_text(path.read_text("utf-8").replace(": a 1\n", ": Something better\n"), "utf-8")
     assert room.raymond("prd", "import", "a.json", "--yes").stdout.endswith("nothing is new\n")
+
+
+@pytest.mark.parametrize("around", ["{}", "```\n{}\n```"])
+def test_a_mark_that_is_no_story_leaves_none_out(room: Room, around: str) -> None:
+    mark = around.format("<!-- raymond import a.json/US-1 -->")
+    (room.path / "docs/prd.md").write_text(f"# Shop\n\n{mark}\n", "utf-8")
+    done = room.raymond("prd", "import", "a.json", "--yes", "--verify", "true")
+    assert done.returncode == 0, done.stderr
+    assert len(prd.read((room.path / "docs/prd.md").read_text("utf-8")).stories) == 40

@@ -55,3 +55,17 @@ def test_what_is_denied_is_denied_however_it_is_run(command: str) -> None:
 
 def test_what_only_looks_like_it_is_not_denied() -> None:
     assert refused("echo rm x && ls rm", Settings(deny=("rm *",))) == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "for PATH in evil:$PATH; do pytest -q; done",
+        "pytest --version $(case a in a) touch pwn;; esac)",
+        "select PATH in ./evil; do pytest; done <<< 1",
+        "pytest ${x:-'}'$(touch pwn)}",
+    ],
+)
+def test_what_allow_cannot_see_through_is_refused(command: str) -> None:
+    assert refused(command, Settings(allow=("pytest*",))).endswith("--allow does not see: put it into a script")
+    assert refused(command, Settings()) == ""

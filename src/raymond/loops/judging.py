@@ -21,6 +21,8 @@ _AGREES = ("looks good to me", "looks good", "yes", "y", "okay", "ok", "done", "
 _REFUSES = ("no", "n", "nope")
 """Single words that are an answer."""
 _WORDS = regex(r"\w+(?:['’]\w+)*")
+_PLAIN = regex(r"[\"'`*]*\w[\w\s.,!\"'’`*-]*")
+"""An agreement without a question mark, or a sign that takes it back."""
 _NAMED = 10
 """Files that are named in one line."""
 _CHANGED = 50
@@ -46,7 +48,7 @@ def meant(said: str, before: str = "") -> Answer:
     words = _WORDS.findall(said.casefold())
     rest = _after_agreement(words)
     if words and not rest:
-        return Answer.YES
+        return Answer.YES if _PLAIN.fullmatch(said.strip()) else Answer.UNCLEAR
     if len(rest) < len(words) or not words:
         return Answer.UNCLEAR
     if len(words) > 1 or words[0] in _REFUSES or said.strip() == before:

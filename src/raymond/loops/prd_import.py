@@ -83,12 +83,11 @@ def look(found: Documents, file: str, kind: str, verify: str) -> Import:
     name = _name(found, file)
     there = _prd(found)
     specs = spec_files.read(found)
-    lines = set(there.splitlines())
-    new = [one for one in plan.stories if imported_text.mark(name, one.key) not in lines]
     group, spec = _place(found, specs, file)
     command = verify or imported_text.one_command(plan.commands)
     known = prd.read(there).stories
     marked = prd_marks.read(name, known, specs)
+    new = [one for one in plan.stories if not marked.id_of(one.key)]
     stories = tuple(_additions(_Ids({one.id for one in known} | _remembered(found)), new, marked, group))
     for one in stories:
         prd_marks.check_tasks(found, marked, one.id, one.story, one.written, command)

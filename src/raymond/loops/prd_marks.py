@@ -1,10 +1,10 @@
 """What imports have marked in the PRD and in specs, and whether it still is what an import would write."""
 
-import shlex
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from raymond import pasted
 from raymond.errors import UsageError
 from raymond.language.check import Check
 from raymond.loops.documents import PRD, Documents
@@ -42,7 +42,7 @@ def read(name: str, stories: Iterable[Story], specs: Iterable[SpecFile]) -> Mark
     """What is marked in all of these."""
     return Marked(
         name,
-        {line: one for one in stories for line in _first(one.body)},
+        {line.rstrip("\r"): one for one in stories for line in one.body.split("\n")},
         {line: Placed(task, one.shown) for one in specs for task in one.tasks for line in _first(task.body)},
     )
 
@@ -85,7 +85,7 @@ def _decides(task: Task) -> tuple[object, ...]:
 
 def _kept(check: Check | None) -> str:
     """The way to import a task with the check that it has."""
-    return f", or keep its check: --verify {shlex.quote(check.run)}" if check and _is_plain(check) else ""
+    return f", or keep its check: {pasted.flag('--verify', check.run, 'COMMAND')}" if check and _is_plain(check) else ""
 
 
 def _is_plain(check: Check) -> bool:

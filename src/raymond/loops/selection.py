@@ -11,6 +11,7 @@ from raymond.loops.formats import queue
 from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.ledger import Ledger
 from raymond.loops.settings import Settings
+from raymond.patterns import regex
 
 if TYPE_CHECKING:
     from raymond.language.shell_line import Pipeline
@@ -22,6 +23,8 @@ _LONGEST, _LONGEST_OF_ALL = 10_000, 50_000
 """Characters of one check, and of all checks of an item: they are handed on from step to step."""
 
 
+_UNSEEN = regex(r"\b(?:case|select|for|function|coproc)\b|\$\{[^}]*['\"]")
+"""What sets variables, or ends, where a reader of single commands does not see it."""
 _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
 """Files in which nothing is kept."""
 _ELSEWHERE = "proposed by an agent for the queue; raymond continuous-session start --accept-proposed runs it"
@@ -128,6 +131,8 @@ def refused(command: str, settings: Settings) -> str:
     for pattern in settings.deny:
         if any(fnmatchcase(part, pattern) for part in parts):
             return f"its check matches --deny {pattern}"
+    if settings.allow and (found := _UNSEEN.search(command)):
+        return f"its check has `{found[0]}`, through which --allow does not see: put it into a script"
     for part, writes in _parts(read) if settings.allow else ():
         if not any(_allows(pattern, part, writes=writes) for pattern in settings.allow):
             return f"`{part}` in its check matches no --allow"
