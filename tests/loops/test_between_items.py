@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from inside import Inside
 from planned import SPEC, STATUS, Planned
 from raymond.control.runs import is_driven
 from running import until
@@ -58,14 +59,13 @@ def verified(text: str) -> str:
     return text.replace("🔵 Planned", "✅ Complete\n**Verified:** true (2026-11-18, sh check.sh)")
 
 
-def test_new_files_are_named_and_belong_to_the_next_item(tmp_path: Path) -> None:
+def test_new_files_are_asked_about_and_belong_to_the_next_item(tmp_path: Path) -> None:
+    """By its name it decides nothing, and yet `python3 tools/verify.py` would import it."""
     night = one_done(tmp_path)
-    night.write({"late.txt": "x\n"})
-    assert ask(night, "next")["changed"] == ["late.txt"]
-    night.write({"why.txt": "because\n"})
-    ask(night, "record", said="ITERATION_COMPLETE")
-    told = "`late.txt` changed before `1.4.2. Explain it` was handed out, when nobody had an item"
-    assert told in ask(night, "next")["summary"]
+    night.write({"tools/json.py": "import sys; sys.exit(0)\n"})
+    assert "\n- added `tools/json.py`\n" in waits(night)
+    agree(night)
+    assert ask(night, "next")["changed"] == ["tools/json.py"]
 
 
 def test_nothing_is_said_where_nothing_changed(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_yes_counts_for_what_was_shown(tmp_path: Path) -> None:
 def test_the_plan_is_watched_while_a_person_is_asked_about_a_failure(tmp_path: Path) -> None:
     night = Planned(tmp_path)
     ask(night, "next", "--id", "n", "--on-fail", "pause")
-    assert ask(night, "record", "--failed", "no", code=3)["status"] == "waiting"
+    assert ask(night, "record", said="no\n\nITERATION_FAILED", code=3)["status"] == "waiting"
     night.write({SPEC: night.spec.replace("sh check.sh", "true")})
     agree(night)
     assert f"\n- changed `{SPEC}`\n" in waits(night)
@@ -206,3 +206,87 @@ def test_a_process_that_waits_for_the_commit_changes_nothing_unseen(tmp_path: Pa
     assert night.fields("1.4.2")["Verification"] == "`true`"
     assert night.fields("1.4.1")["Status"] == "✅ Complete"
     assert f"\n- changed `{SPEC}`\n" in waits(night)
+
+
+def test_files_that_a_new_rule_hides_are_asked_about(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.write({"tests/.gitignore": "*\n", "tests/conftest.py": "\n"})
+    assert "\n- added `tests/`, which git ignores\n" in waits(night)
+
+
+def test_a_submodule_is_asked_about(tmp_path: Path) -> None:
+    night = Planned(tmp_path)
+    other = tmp_path / "other"
+    who = ("-C", str(other), "-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    for args in (("init", "-q", str(other)), (*who, "commit", "-q", "--allow-empty", "-m", "x")):
+        night.git(*args)
+    night.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "lib")
+    night.commit("lib")
+    ask(night, "next", "--id", "n")
+    night.write({"answer.txt": "42\n"})
+    assert ask(night, "record", said="ITERATION_COMPLETE")["verdict"] == "passed"
+    night.write({"lib/c.sh": "exit 0\n"})
+    assert "\n- changed the submodule `lib`\n" in waits(night)
+
+
+def test_another_branch_while_the_item_ends_hides_nothing(tmp_path: Path) -> None:
+    """Where it is not that of the loop, nothing can be compared yet."""
+    night = Planned(tmp_path)
+    night.write({".git/hooks/post-commit": "#!/bin/sh\ngit symbolic-ref HEAD refs/heads/main\n"})
+    (night.path / ".git/hooks/post-commit").chmod(0o755)
+    ask(night, "next", "--id", "n")
+    night.write({"answer.txt": "42\n"})
+    assert ask(night, "record", said="ITERATION_COMPLETE")["verdict"] == "passed"
+    assert night.git("branch", "--show-current") == "main"
+    night.git("symbolic-ref", "HEAD", "refs/heads/raymond/n")
+    night.write({SPEC: night.spec.replace("grep -q because why.txt", "true")})
+    assert f"\n- changed `{SPEC}`\n" in waits(night)
+
+
+def test_the_plan_comes_first_among_many_changes(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.write({f"a/test_{one}.py": "" for one in range(250)} | {SPEC: night.spec.replace("sh check.sh", "true")})
+    asked = waits(night).splitlines()
+    assert asked[2] == f"- changed `{SPEC}`"
+    assert "- changed 51 more files" in asked
+
+
+def test_a_loop_that_somebody_has_stopped_goes_on_for_nobody(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    assert night.room.raymond("task-loop", "stop").returncode == 0
+    night.write({SPEC: night.spec.replace("grep -q because why.txt", "true")})
+    done = ask(night, "next")
+    assert (done["status"], done["workflow_id"], done["ended"]) == ("done", "n", "stopped: somebody asked for it")
+    assert ask(night, "next", "--id", "m")["workflow_id"] == "m", "whoever asks again wants another one"
+
+
+def test_what_the_item_was_judged_for_is_not_asked_about_again(tmp_path: Path) -> None:
+    night = Planned(tmp_path)
+    ask(night, "next", "--id", "n", "--attempts", "1")
+    night.git("worktree", "add", "-q", "../other", "-b", "other")
+    found = ask(night, "record", said="ITERATION_COMPLETE")
+    assert (found["status"], found["verdict"]) == ("recorded", "tampered")
+    assert ask(night, "next")["status"] == "item"
+
+
+def test_references_that_a_killed_step_has_moved_are_not_asked_about(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.git("update-ref", "refs/raymond/n/base", "HEAD")
+    assert ask(night, "next")["status"] == "item"
+
+
+def test_where_the_branch_of_the_loop_is_pushed_to_is_nobodys_business(tmp_path: Path) -> None:
+    night = one_done(tmp_path)
+    night.git("config", "branch.raymond/n.remote", "origin")
+    night.git("config", "branch.raymond/n.merge", "refs/heads/raymond/n")
+    assert ask(night, "next")["status"] == "item"
+    assert night.git("config", "branch.raymond/n.remote") == "origin"
+
+
+def test_what_a_person_leaves_with_a_command_of_raymond_is_not_asked_about(tmp_path: Path) -> None:
+    inside = Inside(tmp_path)
+    inside.begin()
+    inside.write({"answer.txt": "42\n"})
+    assert inside.record()["verdict"] == "passed"
+    assert inside.call("learn", "use tabs").returncode == 0
+    assert "use tabs" in inside.next()["learnings"]

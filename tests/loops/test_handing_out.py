@@ -59,7 +59,7 @@ def test_an_item_that_nobody_had_is_not_told_to_come_again(inside: Inside) -> No
         assert live.out == ""
     said = inside.refused("record", "--json")
     assert said == (
-        "error: no item is open: it is to be handed out again first\nhint: raymond continuous-session next --json\n"
+        "error: no item is open: run `next` to get it again\nhint: raymond continuous-session next --json\n"
     )
     assert inside.next()["item"]["title"] == "Write the answer"
 

@@ -38,7 +38,6 @@ def stop(loop: LoopRun) -> str:
         after = driven(RunHandle(loop.project, loop.id))
         if not after.run.is_over:
             return f"{loop.id} stops once a person has answered: raymond answer {loop.id} continue"
-        handing.note_told(after)
         return f"{loop.id} has stopped; raymond {loop.loop} status shows it."
     number = loop.ledger.open.get("iteration")
     first = f"{loop.settings.unit.capitalize()} {number} ends first" if number else "It is between two items"

@@ -81,7 +81,7 @@ def _next(loop: str, docs: str, start: Starter, given: dict[str, Any], *, as_jso
     place, there = _found(loop, docs)
     if there is None and resumes:
         raise loop_verbs.none(place, loop)
-    if there is None or (there.run.is_over and handing.is_told(there) and not resumes):
+    if there is None or (there.run.is_over and not resumes and _is_past(there)):
         begun = start(place, given)
         if isinstance(begun, str):
             return _print({"status": "done", "ended": "nothing to do", "summary": begun}, as_json=as_json)
@@ -98,6 +98,14 @@ def _next(loop: str, docs: str, start: Starter, given: dict[str, Any], *, as_jso
         raise UsageError(f"an item is open: {title}", hint=hint)
     loop_verbs.tell_unheeded(_HEEDED)
     return _hand_out(_advanced(there), as_json=as_json)
+
+
+def _is_past(loop: LoopRun) -> bool:
+    """Whether whoever asks wants another loop: they know how this one ended, or say how the other is to begin.
+
+    One that somebody has stopped goes on for nobody: the program that works through it has to hear that first.
+    """
+    return handing.is_told(loop) or (loop.ledger.ended == "stopped" and bool(loop_verbs.unheeded(_HEEDED)))
 
 
 def _advanced(loop: LoopRun) -> LoopRun:
@@ -199,8 +207,11 @@ def _became(loop: LoopRun) -> dict[str, Any] | None:
         if found["attempt"] == 1 and not handing.is_out(loop, worker):
             raise _none_open(loop, _AGAIN)  # whoever asked for it was killed
         return found
-    if handing.question(loop):
+    has_ended = bool(loop.ledger.entries and not loop.ledger.open)
+    if handing.question(loop) and not (has_ended and loop.ledger.doubted):
         return handing.waiting(loop)
+    if has_ended and handing.question(loop):
+        return handing.recorded(loop, loop.ledger.entries[-1])  # `next` asks about what changed since
     if loop.ledger.open or not (handing.parked(loop) or loop.run.is_over):
         return None
     if not loop.ledger.entries:

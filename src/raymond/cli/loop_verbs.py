@@ -191,13 +191,17 @@ def take_up(
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
 
 
-def tell_unheeded(heeded: frozenset[str]) -> None:
-    """Say which flags were typed that do not count for a loop that is resumed; `heeded` do."""
+def unheeded(heeded: frozenset[str]) -> list[str]:
+    """The flags that were typed and are about a loop that begins."""
     context = click.get_current_context()
     options = [one for one in context.command.params if isinstance(one, click.Option) and one.name]
     typed = [one for one in options if context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE]
-    ignored = [max(one.opts, key=len) for one in typed if one.name not in heeded]
-    if ignored:
+    return [max(one.opts, key=len) for one in typed if one.name not in heeded]
+
+
+def tell_unheeded(heeded: frozenset[str]) -> None:
+    """Say which flags were typed that do not count for a loop that is resumed; `heeded` do."""
+    if ignored := unheeded(heeded):
         do = "does" if len(ignored) == 1 else "do"
         tell(f"the loop is resumed with the settings it has: {', '.join(ignored)} {do} not apply")
 

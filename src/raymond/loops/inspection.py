@@ -255,7 +255,7 @@ class Inspector:
         self._look_at_lines(before, ruled, found)
         # What else is outside of the tree was put back, or is a person's.
         ruled = {path: one for path, one in ruled.items() if not os.path.isabs(one[0]) and one[0][:5] != ".git/"}
-        ruled = {path: one for path, one in ruled.items() if not _is_generated(path)}
+        ruled = {path: one for path, one in ruled.items() if not is_generated(path)}
         as_before = repository.ignored_with(before.work, ruled) if ruled else set[str]()
         hidden = {path: one for path, one in ruled.items() if path not in as_before}
         if not hidden:
@@ -492,7 +492,7 @@ def _is_among(path: str, ignored: Set[str]) -> bool:
     return path in ignored or any(path[: at + 1] in ignored for at, letter in enumerate(path) if letter == "/")
 
 
-def _is_generated(path: str) -> bool:
+def is_generated(path: str) -> bool:
     """Whether a path is one that tools make, and that every project tells git to ignore."""
     parts = path.rstrip("/").split("/")
     return any(part in _GENERATED for part in parts) or parts[-1].endswith(_MADE)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from raymond import pasted
+from raymond.control import inside
 from raymond.errors import UsageError
 from raymond.faces.words import many
 from raymond.loops import documents, opening, wishes
@@ -56,9 +57,13 @@ def edit(
 
 
 def _at_work(found: Found | None) -> LoopRun | None:
-    """The loop whose agent is at an item now."""
+    """The loop whose agent is at an item now, or may be: whoever does the items of another one can always write."""
     loop = found.loop if found else None
-    return loop if loop and loop.ledger.open and not loop.run.is_over else None
+    if loop is None or loop.run.is_over or not (loop.ledger.open or loop.settings.internal):
+        return None
+    if loop.settings.internal:
+        inside.check_by_hand("a change of the queue or of learnings")
+    return loop
 
 
 def _check(text: str, shown: str, tell: Callable[[str], None]) -> None:

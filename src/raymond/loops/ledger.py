@@ -125,6 +125,8 @@ class Ledger(Struct, kw_only=True):
     """Titles of items that were blocked, passed over or only proposed, and why."""
     parked: str = ""
     """Of a loop from the inside: how everything stood when nobody had an item any more."""
+    ended_item: dict[str, str] = {}
+    """The item that ended last, as long as it could not be compared how everything stands."""
     parked_since: str = ""
     """The commit of all files with which what a person is asked about was compared."""
     doubted: list[str] = []
@@ -259,6 +261,7 @@ _BARE = (
     "noticed",
     "passed",
     "parked",
+    "ended_item",
     "parked_since",
     "doubted",
     "shown",

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.errors import Error
-from raymond.loops import documents, doubts
+from raymond.loops import documents, doubts, git_settings, submodules, unfinished
 from raymond.loops.baseline import FIRST, Baseline, Keeper, keeper_of
 from raymond.loops.change import Change
 from raymond.loops.documents import LEARNINGS, LOGS, PROGRESS, WRITTEN, Documents
 from raymond.loops.formats.foreign_text import code
+from raymond.loops.inspection import is_generated
 from raymond.loops.ledger import Ledger, entry_of
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.loop_run import LoopRun
@@ -26,12 +27,17 @@ from raymond.loops.saved import Saved
 from raymond.loops.step import Step
 from raymond.loops.wishes import EDITED, LEARNED
 from raymond.loops.work import Work
-from raymond.verifier import names
+from raymond.verifier import control_plane
 
 _ANSWER, _GO_ON = "ANSWER.py", "continue"
-_MOST, _SHOWN, _FILES = 50, 20, 200
-"""Doubts that are kept, those that a person is shown, and files that are named."""
+_MOST, _FILES = 200, 200
+"""Doubts that a person is shown at once, and files that are named."""
+_KEPT = ("slot", "baseline", "start", "hooks", "first", "title", "key", "began", "since")
+"""What of an item is needed to compare with how it began."""
 _COMMIT = 12
+_BACK = ", which was put back"
+_TOLD, _ALL_TOLD = 100, 50_000
+"""Characters of what was found that tell it, and of what is told about an item."""
 _ASKED = """\
 Somebody changed something while nobody had an item:
 
@@ -51,6 +57,8 @@ class Between(Struct):
     """A commit of all files as they were."""
     parked: str = ""
     """How everything stands now: as the ledger has it."""
+    ended: dict[str, str] = {}
+    """The item that has just ended, if it cannot be compared yet."""
     has_wishes: bool = False
     """Whether a person has left something that is written into the documents now."""
 
@@ -65,8 +73,12 @@ class _Before(Struct, frozen=True):
     """The commit that all files, or only documents, are compared with."""
     head: str
     """The commit that HEAD named; empty if nobody knows."""
-    only_documents: bool
-    written: dict[str, str]
+    is_item: bool = False
+    """An item has just ended: what git ignores, and the like, was looked at with it."""
+    only_documents: bool = False
+    told: str = ""
+    """What the inspection of the item has found."""
+    written: dict[str, str] = {}
     """The documents that Raymond wrote since: path -> digest."""
 
 
@@ -76,27 +88,42 @@ class _Before(Struct, frozen=True):
 def look(step: Step) -> Between:
     """What has changed since the last item ended, and how everything stands now.
 
-    Nothing where another branch is checked out: a person has to switch back first.
+    Where another branch is checked out, a person has to switch back first: that is compared then.
     """
-    if step.settings.branch and step.repository.branch() != step.settings.branch:
-        return Between()
     ledger = read_ledger(step.input if step.visit > 1 else "")
+    if step.settings.branch and step.repository.branch() != step.settings.branch:
+        return Between(ended=_ended(step, ledger))
     before = _before(step, ledger)
     if before is None:
         return Between()
-    found = Between(
-        since=before.files[:_COMMIT], has_wishes=any(map(os.path.exists, map(step.file, (EDITED, LEARNED))))
-    )
-    _add(found.doubts, _of_settings(before))  # git does nothing below that somebody has set
+    has_wishes = any(os.path.exists(step.file(name)) for name in (EDITED, LEARNED))
+    found = Between(since=before.files[:_COMMIT], has_wishes=has_wishes)
+    of_git = _of_settings(before)  # git does nothing below that somebody has set
     now = _note(step, before.files, found)
-    _add(found.doubts, _of_references(step, ledger, before, now))
+    of_git += _of_references(step, ledger, before, now)
     changes = step.repository.changes(before.files, now.work)
     changes = [one for one in changes if not _is_ours(step.documents, one.path, before.written)]
-    if before.only_documents:
-        changes = [one for one in changes if step.documents.owns(one.path)]
-    _add(found.doubts, _of_files(step, changes))
-    found.files = [one.path for one in changes]
+    own, others = _sorted(step, changes)
+    if before.is_item:  # what was found out about it is told already
+        others = [] if before.only_documents else others
+        of_git = [one for one in of_git if one.removesuffix(_BACK)[:_TOLD] not in before.told]
+    else:
+        of_git += _beyond_files(before.baseline, now)
+    # What decides most comes first: a person may not read on to the end.
+    for some in (_of_files(step, own), of_git, _of_files(step, others)):
+        _add(found.doubts, some)
+    found.files = [one.path for one in (*own, *others)]
     return found
+
+
+def _sorted(step: Step, changes: Iterable[Change]) -> tuple[list[Change], list[Change]]:
+    """The documents of the loop, and other files: new ones last."""
+    own: list[Change] = []
+    others: list[Change] = []
+    progress = os.path.join(step.documents.inside, PROGRESS)
+    for one in sorted(changes, key=lambda one: one.status == "A"):
+        (own if step.documents.owns(one.path) else others).append(one)
+    return [one for one in own if one.path != progress], others
 
 
 def settle(step: Step, ledger: Ledger, found: Between) -> None:
@@ -109,10 +136,13 @@ def settle(step: Step, ledger: Ledger, found: Between) -> None:
         now = _note(step, parked, found)
         late = [one for one in step.repository.changes(parked, now.work) if _part(step, one.path) not in wished]
         _add(found.doubts, _of_files(step, late))
-    ledger.parked = found.parked or ledger.parked
+    if found.parked or found.ended:
+        ledger.parked, ledger.ended_item = found.parked, found.ended
     ledger.parked_since = found.since if found.doubts else ledger.parked_since
-    ledger.noticed += [f"when nobody had an item, somebody {one}" for one in found.doubts]
-    ledger.doubted = [*ledger.doubted, *found.doubts][:_MOST]
+    kept = found.doubts[:_MOST]
+    kept += [f"changed {len(found.doubts) - _MOST} more files"] if len(found.doubts) > _MOST else []
+    ledger.noticed += [f"when nobody had an item, somebody {one}" for one in kept]
+    ledger.doubted = [*ledger.doubted, *kept]
     ledger.between = list(dict.fromkeys([*ledger.between, *found.files]))[:_FILES]
 
 
@@ -121,9 +151,7 @@ def question(ledger: Ledger, other: str) -> str:
     if len(ledger.doubted) == ledger.shown:
         return ""
     fresh, ledger.shown = ledger.doubted[ledger.shown :], len(ledger.doubted)
-    lines = [f"- {one}" for one in fresh[:_SHOWN]]
-    lines += [f"- and {len(fresh) - _SHOWN} more, which the summary names"] if len(fresh) > _SHOWN else []
-    asked = _ASKED.format(doubts="\n".join(lines), since=ledger.parked_since)
+    asked = _ASKED.format(doubts="\n".join(f"- {one}" for one in fresh), since=ledger.parked_since)
     return "\n\n".join(filter(None, (other, asked))).replace("</", "< /")
 
 
@@ -131,8 +159,11 @@ def check_still(step: Step, ledger: Ledger) -> None:
     """Refuse to begin an item if anything changed while it was chosen: the step is repeated, and asks about it."""
     if not ledger.open or not ledger.parked:
         return
-    changes = step.repository.changes(_work(ledger.parked), Work(step, ledger.open).baseline.work)
-    if found := list(_of_files(step, changes)):
+    slot, digest, _ = ledger.parked.split()
+    before, now = keeper_of(step, slot).load(digest), Work(step, ledger.open).baseline
+    changes = _sorted(step, step.repository.changes(before.work, now.work))
+    found = [*_of_files(step, [*changes[0], *changes[1]]), *_beyond_files(before, now), *_of_git(before, now)]
+    if found:
         raise Error(f"while an item was chosen, somebody {found[0]}")
 
 
@@ -145,11 +176,11 @@ def accounted(loop: LoopRun, paths: Iterable[str]) -> list[str]:
     What a person has not let pass is left for them.
     """
     ledger, repository = loop.ledger, loop.repository
-    if not ledger.parked:
+    if not ledger.parked and not ledger.ended_item:
         return list(paths)
     written = {**documents.noted(loop.file(WRITTEN)), **_written(loop.file, range(1, len(ledger.entries) + 1))}
-    changed = {one.path for one in repository.changes(_work(ledger.parked), repository.tree())}
-    all_ = bool(ledger.doubted)
+    all_ = bool(ledger.doubted or ledger.ended_item)
+    changed = set() if all_ else {one.path for one in repository.changes(_work(ledger.parked), repository.tree())}
     return [one for one in paths if _is_ours(loop.documents, one, written) or not (all_ or one in changed)]
 
 
@@ -158,32 +189,40 @@ def accounted(loop: LoopRun, paths: Iterable[str]) -> list[str]:
 
 def _before(step: Step, ledger: Ledger) -> _Before | None:
     """How everything stood when nobody had an item any more; None when nobody has had one."""
-    if ledger.open:
-        return _after_item(step, ledger)
+    if item := _ended(step, ledger) or ledger.ended_item:
+        return _after_item(step, item)
     if not ledger.parked:
         return None
     slot, digest, _ = ledger.parked.split()
     keeper = keeper_of(step, slot)
     base = keeper.load(digest)
     saved = Saved(step.file(f"saved-{slot}"), step.repository, f"{SAVED}{step.id}/", step.key)
-    return _Before(keeper, base, saved, files=base.work, head=base.head, only_documents=False, written={})
+    return _Before(keeper, base, saved, files=base.work, head=base.head)
 
 
-def _after_item(step: Step, ledger: Ledger) -> _Before | None:
-    """The same when an item has just ended: as it was checked and committed, or as it began."""
+def _ended(step: Step, ledger: Ledger) -> dict[str, str]:
+    """The item that has just ended, with its commit; empty if whoever collects it looks at what it left."""
     outcome = next((one for one in json.loads(step.text("results") or "[]") if one["status"] == "done"), None)
-    if outcome is None:
-        return None  # whoever collects it looks at what it left
-    entry, work = entry_of(json.loads(outcome["result"])), Work(step, ledger.open)
-    written = {**documents.noted(step.file(WRITTEN)), **_written(step.file, [work.slot])}
+    if not ledger.open or outcome is None:
+        return {}
+    kept = {name: ledger.open[name] for name in _KEPT if name in ledger.open}
+    entry = entry_of(json.loads(outcome["result"]))
+    return {**kept, "commit": entry.commit, "told": "\n".join([entry.error, *entry.notes])[:_ALL_TOLD]}
+
+
+def _after_item(step: Step, item: Mapping[str, str]) -> _Before:
+    """How everything stood when an item had ended: as it was checked and committed, or as it began."""
+    work, commit = Work(step, item), item["commit"]
     return _Before(
         work.keeper,
         work.baseline,
         work.saved,
-        files=entry.commit or work.baseline.work,
-        head=entry.commit,
-        only_documents=not entry.commit or step.settings.is_dirty,
-        written=written,
+        files=commit or work.baseline.work,
+        head=commit,
+        is_item=True,
+        told=item["told"],
+        only_documents=not commit or step.settings.is_dirty,
+        written={**documents.noted(step.file(WRITTEN)), **_written(step.file, [work.slot])},
     )
 
 
@@ -203,10 +242,12 @@ def _work(parked: str) -> str:
 
 
 def _of_settings(before: _Before) -> list[str]:
-    """What decides what git does: it is as it was afterwards."""
+    """What decides what git does: it is as it was afterwards. Where the loop's branch is pushed to decides nothing."""
+    upstream = {f"added the git setting branch.{before.baseline.branch}.{one}" for one in ("merge", "remote")}
     found = [*before.keeper.regained(before.baseline), *before.keeper.differences(before.baseline)]
+    found = [] if upstream.issuperset(found) else found
     kept = before.keeper.restore(before.baseline) if found else []
-    found = [f"{one}, which was put back" for one in found]
+    found = [f"{one}{_BACK}" for one in found]
     found += [f"changed a file of git, which was put back; it is kept as {path}" for path in kept]
     return found + before.keeper.differences_elsewhere(before.baseline)
 
@@ -215,8 +256,10 @@ def _of_references(step: Step, ledger: Ledger, before: _Before, now: Baseline) -
     base = before.baseline
     first = keeper_of(step, FIRST).load(ledger.first) if ledger.first else base
     found = References(step.repository, base, first, before.saved, "", is_shared=before.keeper.is_shared)
-    own = f"{SAVED.removeprefix('refs/')}{step.id}/parked"  # which was moved by now, to keep the files
-    yield from (one for one in (*found.tampered(), *found.doubtful()) if one not in (f"made {own}", f"moved {own}"))
+    prefix = f"{SAVED.removeprefix('refs/')}{step.id}/"
+    # Which this step has moved by now, or before it was killed, to keep the files.
+    ours = {f"{verb} {prefix}{name}" for verb in ("made", "moved") for name in ("parked", "base", "start")}
+    yield from (one for one in (*found.tampered(), *found.doubtful()) if one not in ours)
     if before.head and now.head != before.head:
         commits = step.repository.commits(before.head, now.head)
         made = f"made {len(commits)} of its own" if commits else "took commits away"
@@ -224,20 +267,35 @@ def _of_references(step: Step, ledger: Ledger, before: _Before, now: Baseline) -
 
 
 def _of_files(step: Step, changes: Sequence[Change]) -> Iterator[str]:
-    """Files that say what is to be done, or decide whether it is, or were there; other new ones are work."""
-    progress = os.path.join(step.documents.inside, PROGRESS)
     for one in changes:
-        verb = {"A": "added", "D": "removed"}.get(one.status, "changed")
-        is_known = one.status != "A" or step.documents.owns(one.path) or _decides(one.path)
-        if is_known and one.path != progress:
-            yield f"{verb} {code(one.path)}"
+        yield f"{ {'A': 'added', 'D': 'removed'}.get(one.status, 'changed') } {code(one.path)}"
     yield from doubts.of_changes(step.repository, changes).review
 
 
-def _decides(path: str) -> bool:
-    """Whether a new file can decide a check, by its name."""
-    folder, name = os.path.split(path)
-    return names.is_test(name) or names.loaded(name, folder, is_root=True, of_tests=True) is not None
+def _beyond_files(before: Baseline, now: Baseline) -> Iterator[str]:
+    """What a tree does not tell of: what git ignores, submodules, repositories inside of this one."""
+    hidden = set(now.ignored).difference(before.ignored)
+    yield from (f"added {code(one)}, which git ignores" for one in sorted(hidden) if not is_generated(one))
+    for path in sorted({*before.modules, *now.modules}):
+        if not submodules.is_same(before.modules.get(path, ""), now.modules.get(path, "")):
+            yield f"changed the submodule {code(path)}"
+    new = [one for one in now.nested or () if one not in (before.nested or ())]
+    yield from (f"left a repository of its own in {code(one)}" for one in new)
+    if names := [one for one in now.unfinished or () if one not in (before.unfinished or ())]:
+        yield f"left {unfinished.words(names)} unfinished"
+
+
+def _of_git(before: Baseline, now: Baseline) -> Iterator[str]:
+    """What decides what git does and is not as it was, between two moments."""
+    yield from (one.words for one in control_plane.differences(before.control, now.control))
+    for old, new in ((before.settings, now.settings), (before.in_effect, now.in_effect)):
+        yield from git_settings.differences(old or {}, new or {}, before.references)
+    if before.hooks != now.hooks or before.hooks_folder != now.hooks_folder:
+        yield "changed the hooks of the project"
+    if (before.head, before.branch) != (now.head, now.branch):
+        yield f"moved HEAD from {before.head[:_COMMIT]} to {now.head[:_COMMIT]}"
+    moved = {name for name, commit in before.references.items() if now.references.get(name) != commit}
+    yield from (f"moved {name}" for name in sorted(moved) if name.startswith("refs/heads/"))
 
 
 def _part(step: Step, path: str) -> str:
