@@ -18,7 +18,7 @@ from raymond.loops.change import Change
 from raymond.loops.documents import LEARNINGS, LOGS, PROGRESS, WRITTEN, Documents
 from raymond.loops.formats.foreign_text import code
 from raymond.loops.inspection import is_generated
-from raymond.loops.ledger import Ledger, entry_of
+from raymond.loops.ledger import REVIEW, TAMPERED, Ledger, entry_of
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.references import References
@@ -36,8 +36,8 @@ _KEPT = ("slot", "baseline", "start", "hooks", "first", "title", "key", "began",
 """What of an item is needed to compare with how it began."""
 _COMMIT = 12
 _BACK = ", which was put back"
-_TOLD, _ALL_TOLD = 100, 50_000
-"""Characters of what was found that tell it, and of what is told about an item."""
+_CUT = "..."
+"""How a reason ends that was cut."""
 _ASKED = """\
 Somebody changed something while nobody had an item:
 
@@ -76,7 +76,7 @@ class _Before(Struct, frozen=True):
     is_item: bool = False
     """An item has just ended: what git ignores, and the like, was looked at with it."""
     only_documents: bool = False
-    told: str = ""
+    told: tuple[str, ...] = ()
     """What the inspection of the item has found."""
     written: dict[str, str] = {}
     """The documents that Raymond wrote since: path -> digest."""
@@ -106,7 +106,7 @@ def look(step: Step) -> Between:
     own, others = _sorted(step, changes)
     if before.is_item:  # what was found out about it is told already
         others = [] if before.only_documents else others
-        of_git = [one for one in of_git if one.removesuffix(_BACK)[:_TOLD] not in before.told]
+        of_git = [one for one in of_git if not _is_told(one.removesuffix(_BACK), before.told)]
     else:
         of_git += _beyond_files(before.baseline, now)
     # What decides most comes first: a person may not read on to the end.
@@ -207,7 +207,9 @@ def _ended(step: Step, ledger: Ledger) -> dict[str, str]:
         return {}
     kept = {name: ledger.open[name] for name in _KEPT if name in ledger.open}
     entry = entry_of(json.loads(outcome["result"]))
-    return {**kept, "commit": entry.commit, "told": "\n".join([entry.error, *entry.notes])[:_ALL_TOLD]}
+    # Of another item, the reason may have words of its agent in it.
+    reasons = entry.error.split("; ") if entry.verdict in (REVIEW, TAMPERED) else []
+    return {**kept, "commit": entry.commit, "told": json.dumps([*reasons, *entry.notes][:_MOST])}
 
 
 def _after_item(step: Step, item: Mapping[str, str]) -> _Before:
@@ -220,7 +222,7 @@ def _after_item(step: Step, item: Mapping[str, str]) -> _Before:
         files=commit or work.baseline.work,
         head=commit,
         is_item=True,
-        told=item["told"],
+        told=tuple(json.loads(item["told"])),
         only_documents=not commit or step.settings.is_dirty,
         written={**documents.noted(step.file(WRITTEN)), **_written(step.file, [work.slot])},
     )
@@ -250,6 +252,11 @@ def _of_settings(before: _Before) -> list[str]:
     found = [f"{one}{_BACK}" for one in found]
     found += [f"changed a file of git, which was put back; it is kept as {path}" for path in kept]
     return found + before.keeper.differences_elsewhere(before.baseline)
+
+
+def _is_told(found: str, told: Iterable[str]) -> bool:
+    """Whether the inspection of an item has found the same."""
+    return any(found == one or (one.endswith(_CUT) and found.startswith(one.removesuffix(_CUT))) for one in told)
 
 
 def _of_references(step: Step, ledger: Ledger, before: _Before, now: Baseline) -> Iterator[str]:
