@@ -290,3 +290,14 @@ def test_what_a_person_leaves_with_a_command_of_raymond_is_not_asked_about(tmp_p
     assert inside.record()["verdict"] == "passed"
     assert inside.call("learn", "use tabs").returncode == 0
     assert "use tabs" in inside.next()["learnings"]
+
+
+def test_the_verdict_comes_before_the_question(tmp_path: Path) -> None:
+    night = Planned(tmp_path)
+    night.write({".git/hooks/post-commit": "#!/bin/sh\ntouch late.txt\n"})
+    (night.path / ".git/hooks/post-commit").chmod(0o755)
+    ask(night, "next", "--id", "n")
+    night.write({"answer.txt": "42\n"})
+    found = ask(night, "record", said="ITERATION_COMPLETE")
+    assert (found["status"], found["verdict"]) == ("recorded", "passed")
+    assert "\n- added `late.txt`\n" in waits(night)
