@@ -288,6 +288,9 @@ def test_what_a_person_leaves_with_a_command_of_raymond_is_not_asked_about(tmp_p
     inside.begin()
     inside.write({"answer.txt": "42\n"})
     assert inside.record()["verdict"] == "passed"
+    refused = inside.room.raymond("continuous-session", "learn", "use evil", environment={"CLAUDECODE": "1"})
+    assert refused.returncode == 2
+    assert "`continuous-session learn` was asked for by what claude has started" in refused.stderr
     assert inside.call("learn", "use tabs").returncode == 0
     assert "use tabs" in inside.next()["learnings"]
 
