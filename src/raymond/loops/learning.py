@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from raymond import pasted
-from raymond.control import inside
 from raymond.errors import UsageError
 from raymond.faces.words import many
 from raymond.loops import documents, opening, wishes
@@ -29,7 +28,7 @@ def edit(
     for item in queue.read(documents.read(path)).items:
         if item.proposed:
             tell(f"proposed by an agent: {one_line(item.title)} (remove *proposed* to run it)")
-    loop = _at_work(look(), "edit")
+    loop = _at_work(look())
     if loop is None:
         open_editor(path)
         _check(documents.read(path), found.shown(LOGS, name), tell)
@@ -56,13 +55,11 @@ def edit(
     return 0
 
 
-def _at_work(found: Found | None, verb: str) -> LoopRun | None:
+def _at_work(found: Found | None) -> LoopRun | None:
     """The loop whose agent is at an item now, or may be: whoever does the items of another one can always write."""
     loop = found.loop if found else None
     if loop is None or loop.run.is_over or not (loop.ledger.open or loop.settings.internal):
         return None
-    if loop.settings.internal:
-        inside.check_by_hand(f"{loop.loop} {verb}")
     return loop
 
 
@@ -81,7 +78,7 @@ def learn(found: Documents, loop: Found | None, text: str) -> str:
     """Add a learning; while an agent works, it is added when that has ended. What was done, in words."""
     opening.check_folder(found, "learn TEXT")
     line = f"- {datetime.now(UTC).astimezone():%Y-%m-%d}: {one_line(text)}\n"
-    at_work = _at_work(loop, "learn")
+    at_work = _at_work(loop)
     wishes.learn(found, at_work.file(LEARNED) if at_work else "", line)
     if at_work:
         return f"an agent is at work: {found.shown(LEARNINGS)} gets this for the next item"
