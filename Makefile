@@ -1,6 +1,7 @@
 # Everything a contributor runs. Needs Python 3.11 or later with venv, make, bash and git.
 PYTHON ?= python3
 TORTURE ?= 500
+JOBS ?= 4
 WITHOUT ?=
 SAMPLE ?= 0
 SEED ?= 0
@@ -24,10 +25,10 @@ demo: $(STAMP) ## run the demo: no account, no cost; the first time, it download
 	@$(BIN)/raymond demo
 
 test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most 3 minutes on 2 cores
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(JOBS)
 
 test-slow: $(STAMP) ## the tests that take seconds each, and the rest of the large families; SLOW_WITHOUT=0, 1 or 2 leaves out a third
-	@SLOW_WITHOUT=$(SLOW_WITHOUT) $(BIN)/python -m pytest -m slow -n 4
+	@SLOW_WITHOUT=$(SLOW_WITHOUT) $(BIN)/python -m pytest -m slow -n $(JOBS)
 
 check: $(STAMP) ## format, lint, types, imports
 	@$(BIN)/ruff format --check .
@@ -42,7 +43,7 @@ torture: $(STAMP) ## TORTURE (500) rounds of random workflows in random trouble;
 	@seed=$(SEED); [ "$${seed:-0}" != 0 ] || seed=$$((RANDOM * 32768 + RANDOM)); \
 		echo "rounds $$seed to $$((seed + $(TORTURE) - 1)): make torture TORTURE=$(TORTURE) SEED=$$seed repeats them"; \
 		RAYMOND_TORTURE=$(TORTURE) RAYMOND_SEED=$$seed RAYMOND_WITHOUT=$(WITHOUT) \
-		$(BIN)/python -m pytest -m torture -n 4 tests/crash/test_round.py
+		$(BIN)/python -m pytest -m torture -n $(JOBS) tests/crash/test_round.py
 
 crashpoints: $(STAMP) ## crash or fail every system call of a short run; SAMPLE=100 of them, or one POINT; needs strace
 	@command -v strace >/dev/null || echo "strace is not here: try apt-get install strace" >&2
@@ -51,7 +52,7 @@ crashpoints: $(STAMP) ## crash or fail every system call of a short run; SAMPLE=
 
 e2e: $(STAMP) ## tests with the real Claude Code and Codex against models faked on loopback
 	@bash tests/e2e/install
-	@$(BIN)/python -m pytest -m e2e -n 4 tests/e2e
+	@$(BIN)/python -m pytest -m e2e -n $(JOBS) tests/e2e
 
 pins: ## resolve requirements*.txt again after a change of pyproject.toml (newer versions: tools/pins --upgrade)
 	@PYTHON=$(PYTHON) tools/pins
