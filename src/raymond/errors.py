@@ -8,6 +8,7 @@ Error                     str() is one sentence; .hint is what to do
 │   ├── RunNotFound       no such run                                         exit 2
 │   ├── RunExists         a run has this id already                           exit 2
 │   └── RunBusy           another process holds it              pid, host     exit 1
+├── WorkspaceError        a workspace cannot be used                          exit 1
 ├── NotContinued          a run is left to its owner                          exit 5
 └── UsageError            the command makes no sense                          exit 2
     └── WrongDirectory    it would elsewhere                    directory     exit 2
@@ -110,6 +111,10 @@ class RunBusy(JournalError):
         self.host = host
         self.drives = drives
         """It takes requests, as only a driver does."""
+
+
+class WorkspaceError(Error):
+    """A workspace cannot be made, read or brought home; nothing in it is lost."""
 
 
 class NotContinued(Error):

@@ -168,6 +168,26 @@ def is_reachable(top: str, commit: str) -> bool:
     return _is_commit(commit) and bool(_ask(top, *asked)[1].strip())
 
 
+def settings(top: str) -> list[tuple[str, str]]:
+    """Every setting that git uses in the work tree at `top`, wherever it comes from; none when it cannot tell."""
+    code, said = _ask(top, "config", "--list", "-z")
+    pairs = (one.partition("\n") for one in said.split("\0") if one) if code == 0 else ()
+    return [(key, value) for key, _, value in pairs]
+
+
+def references(top: str) -> dict[str, str]:
+    """Every reference of the repository at `top`, and the object that it names; Raymond's own are left out."""
+    code, said = _ask(top, "for-each-ref", "--format=%(objectname) %(refname)")
+    pairs = (line.split(" ", 1) for line in lines(said)) if code == 0 else ()
+    return {name: commit for commit, name in pairs if not name.startswith("refs/raymond/")}
+
+
+def branch_line(top: str) -> str:
+    """What HEAD says when it names a branch; empty when it names a commit."""
+    code, said = _ask(top, "symbolic-ref", "-q", "HEAD")
+    return f"ref: {said.strip()}" if code == 0 and said.strip() else ""
+
+
 def objects(top: str) -> str:
     """The folder with the objects of the repository at `top`; empty when there is none."""
     common = directories(top)[1]

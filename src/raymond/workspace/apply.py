@@ -1,0 +1,147 @@
+"""Bring the work of a run into the person's checkout.
+
+Each file is compared with what the run took along, not with HEAD: what the person changed since is never overwritten.
+Either everything is written or nothing. After a kill, the same command finishes it: what is there already stays.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from raymond.errors import WorkspaceError
+from raymond.system import folders, git
+from raymond.system.files import make_private
+from raymond.workspace import harvest
+from raymond.workspace.repository import Repository
+
+_NOTHING = b""
+
+
+class Done(Struct, frozen=True):
+    """What was written, or what is in the way."""
+
+    changed: list[str]
+    there: int
+    """How many files were there already."""
+    conflicts: list[str]
+
+
+def apply(top: str, run: str, base: str, tip: str) -> Done:
+    """Write what changed from commit `base` to commit `tip`."""
+    staged = os.path.join(top, ".raymond", f"apply-{run}")
+    repository = Repository(os.path.join(staged, "git"), os.path.join(staged, "rules"))
+    try:
+        make_private(os.path.join(staged, "files"))
+        make_private(repository.worktree)
+        repository.make(top, git.head(top))
+        return _apply(repository, top, staged, base, tip)
+    finally:
+        with folders.opened(os.path.dirname(staged)) as above:
+            folders.remove(os.path.basename(staged), above)
+
+
+def _apply(repository: Repository, top: str, staged: str, base: str, tip: str) -> Done:
+    repository.ask("read-tree", base)
+    tracked = repository.ask("ls-files", "-z").split(b"\0")
+    rules = b"".join(path + b"\0" for path in tracked if os.path.basename(path) == b".gitattributes")
+    repository.ask("checkout-index", "-z", "--stdin", given=rules, worktree=repository.worktree)
+    wanted = _changes(repository, base, tip)
+    standing = _standing(repository, top, staged, wanted)
+    conflicts = [path for path, (old, new) in wanted.items() if standing[path] not in (old, new)]
+    if conflicts:
+        return Done([], 0, sorted(map(os.fsdecode, conflicts)))
+    missing = {path: new for path, (_, new) in wanted.items() if standing[path] != new}
+    written = [path for path, new in missing.items() if new != _NOTHING]
+    if written:
+        repository.ask("read-tree", tip)
+        files = f"{staged}/files/"
+        repository.ask(
+            "checkout-index", f"--prefix={files}", "-z", "--stdin", given=b"\0".join([*written, b""]), worktree=top
+        )
+    for path, new in missing.items():
+        if new == _NOTHING:
+            _remove(os.fsencode(top), path)
+    for path in written:
+        target = os.path.join(os.fsencode(top), path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.replace(os.path.join(os.fsencode(f"{staged}/files"), path), target)
+    return Done(sorted(map(os.fsdecode, missing)), len(wanted) - len(missing), [])
+
+
+def _changes(repository: Repository, base: str, tip: str) -> dict[bytes, tuple[bytes, bytes]]:
+    """Every path that differs -> mode and blob before and after; nothing where there was no file."""
+    said = repository.ask("diff-tree", "-r", "-z", "--no-renames", base, tip).split(b"\0")
+    found = {}
+    for about, path in zip(said[0::2], said[1::2], strict=False):
+        old_mode, new_mode, old, new, _ = about.lstrip(b":").split(b" ")
+        found[path] = _known(old_mode, old), _known(new_mode, new)
+    return found
+
+
+def _known(mode: bytes, blob: bytes) -> bytes:
+    return _NOTHING if mode == b"000000" else mode + b" " + blob
+
+
+def _standing(
+    repository: Repository, top: str, staged: str, paths: dict[bytes, tuple[bytes, bytes]]
+) -> dict[bytes, bytes]:
+    """What the person's checkout has at these paths, in the same form."""
+    found: dict[bytes, harvest.Stat] = {}
+    standing = dict.fromkeys(paths, _NOTHING)
+    root = os.fsencode(top)
+    for path in paths:
+        if (above := _obstacle(root, path)) and not _goes(above, paths):
+            standing[path] = b"something else"
+            continue
+        try:
+            status = os.lstat(os.path.join(root, path))
+        except OSError:
+            continue
+        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+            found[path] = status.st_mode, status.st_size, 0, 0, 0
+        elif not stat.S_ISDIR(status.st_mode) or not all(_goes(one, paths) for one in _files(root, path)):
+            standing[path] = b"something else"
+    blobs = harvest.write_blobs(repository, top, repository.worktree, found, found, f"{staged}/links", keep=False)
+    return standing | {path: harvest.mode_of(found[path]) + b" " + blob for path, blob in blobs.items()}
+
+
+def _obstacle(root: bytes, path: bytes) -> bytes:
+    """What stands where a folder of the path should be; empty when nothing does."""
+    parts = path.split(b"/")[:-1]
+    for length in range(1, len(parts) + 1):
+        folder = b"/".join(parts[:length])
+        try:
+            if not stat.S_ISDIR(os.lstat(os.path.join(root, folder)).st_mode):
+                return folder
+        except OSError:
+            break
+    return b""
+
+
+def _goes(path: bytes, paths: dict[bytes, tuple[bytes, bytes]]) -> bool:
+    """Whether a file is removed by the work; if it is not what it was, it is in the way by itself."""
+    return path in paths and paths[path][1] == _NOTHING
+
+
+def _files(root: bytes, folder: bytes) -> Iterator[bytes]:
+    for above, _, names in os.walk(os.path.join(root, folder)):
+        yield from (os.path.relpath(os.path.join(above, name), root) for name in names)
+
+
+def _remove(root: bytes, path: bytes) -> None:
+    """Remove a file, and the folders that are empty then."""
+    try:
+        os.unlink(os.path.join(root, path))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise WorkspaceError(f"{os.fsdecode(path)} cannot be removed: {error.strerror}") from None
+    folder = os.path.dirname(path)
+    while folder:
+        try:
+            os.rmdir(os.path.join(root, folder))
+        except OSError:
+            return
+        folder = os.path.dirname(folder)

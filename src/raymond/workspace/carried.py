@@ -1,0 +1,122 @@
+"""What a tree has besides the files of git: installed packages, data, small ignored files of the person's.
+
+None of it is ever harvested. Folders that a build makes are not carried: they begin empty.
+"""
+
+import os
+import shutil
+import stat
+
+from msgspec import Struct
+
+from raymond.errors import UsageError
+from raymond.workspace.repository import Repository
+
+LARGE = 10 << 20
+"""Bytes of an untracked file that is shown instead of copied."""
+_OWN = ".raymond/"
+
+
+class Carried(Struct):
+    """What git does not track in a checkout, by what becomes of it; paths are relative to its top."""
+
+    installed: list[str]
+    """Folders of packages: shown with a layer over them."""
+    data: list[str]
+    """Large files, and what the person named: shown read-only."""
+    copied: list[str]
+    """Small ignored files, such as `.env`."""
+    left_out: list[str]
+    """Repositories inside of this one."""
+    untracked: list[bytes]
+    """New files of the person's that belong to the work."""
+
+
+def survey(repository: Repository, top: str, named: list[str]) -> Carried:
+    """Sort what git does not track in the checkout at `top`; `named` are the folders that the person carries along."""
+    asked = ("ls-files", "-o", "--directory", "--no-empty-directory", "-z")
+    ignored = repository.ask(*asked, "-i", "--exclude-standard", worktree=top).split(b"\0")
+    others = repository.ask("ls-files", "-o", "--exclude-standard", "-z", worktree=top).split(b"\0")
+    found = Carried([], [], [], [], [])
+    for raw in ignored:
+        path = os.fsdecode(raw)
+        if not path or path == _OWN:
+            continue
+        if path.endswith("/"):
+            if _is_installed(os.path.join(top, path)):
+                found.installed.append(path.rstrip("/"))
+        else:
+            _add_file(found, top, path, is_ignored=True)
+    for raw in others:
+        path = os.fsdecode(raw)
+        if path.endswith("/"):
+            found.left_out.append(path.rstrip("/"))
+        elif path and not (folder := _installed_above(top, path)):
+            _add_file(found, top, path, is_ignored=False)
+        elif path and folder not in found.installed:
+            found.installed.append(folder)
+    _add_named(found, top, named)
+    return found
+
+
+def _add_file(found: Carried, top: str, path: str, *, is_ignored: bool) -> None:
+    whole = os.path.join(top, path)
+    try:
+        status = os.lstat(whole)
+    except OSError:
+        return
+    if stat.S_ISREG(status.st_mode) and status.st_size > LARGE:
+        found.data.append(path)
+    elif is_ignored:
+        found.copied.append(path)
+    else:
+        found.untracked.append(os.fsencode(path))
+
+
+def _add_named(found: Carried, top: str, named: list[str]) -> None:
+    for given in named:
+        path = os.path.normpath(given)
+        whole = os.path.join(top, path)
+        if os.path.isabs(path) or path.startswith("..") or path == "." or not os.path.lexists(whole):
+            hint = "name files and folders of the project, relative to its top level"
+            raise UsageError(f"carry: there is no `{given}` in {top}", hint=hint)
+        if path in found.installed:
+            continue
+        found.data = [one for one in found.data if not one.startswith(f"{path}/")] + [path]
+        found.copied = [one for one in found.copied if one != path and not one.startswith(f"{path}/")]
+        found.untracked = [one for one in found.untracked if not os.fsdecode(one).startswith(f"{path}/")]
+
+
+def _is_installed(folder: str) -> bool:
+    """Whether a folder has installed packages: it says so itself."""
+    return os.path.basename(folder.rstrip("/")) == "node_modules" or os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
+
+
+def _installed_above(top: str, path: str) -> str:
+    """The folder of packages that holds a file; empty when there is none."""
+    parts = path.split("/")
+    for length in range(1, len(parts)):
+        folder = "/".join(parts[:length])
+        if _is_installed(os.path.join(top, folder)):
+            return folder
+    return ""
+
+
+def copy(found: Carried, top: str, tree: str) -> None:
+    """Copy the small ignored files, and make places for what is shown."""
+    for path in found.copied:
+        source, target = os.path.join(top, path), os.path.join(tree, path)
+        if stat.S_IFMT(os.lstat(source).st_mode) not in (stat.S_IFREG, stat.S_IFLNK):
+            continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy2(source, target, follow_symlinks=False)
+    for path in found.installed:
+        os.makedirs(os.path.join(tree, path), exist_ok=True)
+    for path in found.data:
+        target = os.path.join(tree, path)
+        if os.path.isdir(os.path.join(top, path)):
+            os.makedirs(target, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "ab"):
+                pass

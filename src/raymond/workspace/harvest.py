@@ -1,0 +1,284 @@
+"""Harvest: take the contents of the files in a tree, and nothing else.
+
+Raymond walks the tree itself and compares each file with what it saw last; git gets contents and names. So nothing that
+an agent wrote is a setting here: no `.git`, no attributes, no links, no pipes. Which new files count is decided by the
+ignore rules of the base; new rules may hide more, but show nothing that was hidden.
+"""
+
+import marshal
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from msgspec import Struct
+
+from raymond.system import folders
+from raymond.system.files import contents, make_private, replace
+from raymond.workspace.repository import Repository
+from raymond.workspace.slot import Origin, Slot
+
+Stat = tuple[int, int, int, int, int]
+"""Mode, size, time of change, time of change of that, number: what differs when a content may differ."""
+LARGEST = 1 << 30
+"""Bytes of a file that is taken: a hole of a terabyte takes no room on a disk, and hours to read."""
+_CONVERTING = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
+"""The attributes that make the content of a file differ from that of its blob."""
+_RULES = (b".gitignore", b".gitattributes")
+_SOME = 1 << 20
+
+
+class Harvest(Struct, frozen=True):
+    """What was taken."""
+
+    tree: str
+    """The tree of git with everything that counts."""
+    left_out: list[tuple[str, str]]
+    """New files and folders that were not taken, and why."""
+
+
+class Survey(Struct):
+    """How the files of a tree differ from what was seen last."""
+
+    found: dict[bytes, Stat]
+    """Every file that counts."""
+    changed: list[bytes]
+    missing: list[bytes]
+    left_out: dict[bytes, str]
+
+
+def harvest(slot: Slot, base: Origin) -> Harvest:
+    """Take what is in the tree now. The caller holds the slot alone."""
+    repository = Repository(slot.git, slot.rules)
+    known = load_seen(slot)
+    skipped = frozenset(os.fsencode(path) for path in (*base.installed, *base.data))
+    survey = look(os.fsencode(slot.tree), known, skipped, lambda paths: _ignored(repository, slot.rules, paths))
+    _leave_out_newly_ignored(slot, repository, survey, known)
+    blobs = write_blobs(repository, slot.tree, slot.rules, survey.changed, survey.found, f"{slot.path}/links")
+    lines = [b"0 %s\t%s\0" % (b"0" * len(base.commit), path) for path in survey.missing]
+    lines += [b"%s %s\t%s\0" % (mode_of(survey.found[path]), blob, path) for path, blob in blobs.items()]
+    if lines:
+        repository.ask("update-index", "-z", "--index-info", given=b"".join(lines))
+    tree = repository.ask("write-tree").decode("ascii").strip()
+    save_seen(slot, survey.found)
+    return Harvest(tree, sorted((os.fsdecode(path), why) for path, why in survey.left_out.items()))
+
+
+def load_seen(slot: Slot) -> dict[bytes, Stat]:
+    """The files as they were seen last."""
+    with open(slot.seen, "rb") as file:
+        seen: dict[bytes, Stat] = marshal.load(file)
+        return seen
+
+
+def save_seen(slot: Slot, found: Mapping[bytes, Stat]) -> None:
+    """Remember the files as they are."""
+    replace(slot.seen, marshal.dumps(dict(found)))
+
+
+def look(
+    root: bytes,
+    known: Mapping[bytes, Stat],
+    skipped: Collection[bytes],
+    ignored: Callable[[list[bytes]], set[bytes]],
+) -> Survey:
+    """Compare the files below `root` with those that are `known`; new ones count unless they are `ignored`."""
+    survey = Survey({}, [], [], {})
+    folders_known = _folders(known)
+    pending = [b""]
+    while pending:
+        new_files: dict[bytes, Stat] = {}
+        new_folders: list[bytes] = []
+        while pending:
+            prefix = pending.pop()
+            for entry in _entries(os.path.join(root, prefix)):
+                path = prefix + entry.name
+                if path in skipped:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if _is_git(entry.name):
+                        continue
+                    if path in folders_known:
+                        pending.append(path + b"/")
+                    else:
+                        new_folders.append(path + b"/")
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                seen = found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+                if path in known:
+                    if known[path] != seen:
+                        survey.changed.append(path)
+                    survey.found[path] = seen
+                else:
+                    new_files[path] = seen
+        hidden = ignored([*new_files, *new_folders]) if new_files or new_folders else set()
+        for path, seen in new_files.items():
+            if path in hidden:
+                continue
+            survey.found[path] = seen
+            survey.changed.append(path)
+        pending = [path for path in new_folders if path not in hidden]
+    for path in survey.changed:
+        if why := _unfit(path, survey.found[path]):
+            survey.left_out[path] = why
+            del survey.found[path]
+    survey.changed = [path for path in survey.changed if path not in survey.left_out]
+    survey.missing = [path for path in known if path not in survey.found]
+    return survey
+
+
+def _entries(path: bytes) -> Iterable["os.DirEntry[bytes]"]:
+    try:
+        return os.scandir(path)
+    except PermissionError:
+        os.chmod(path, 0o700)  # an agent may have closed it
+        return os.scandir(path)
+
+
+def _is_git(name: bytes) -> bool:
+    """Whether git takes a name for that of a git directory, here or elsewhere."""
+    return name.lower() in (b".git", b"git~1")
+
+
+def _unfit(path: bytes, found: Stat) -> str:
+    """Why git cannot have a file; empty when it can."""
+    mode, size = found[:2]
+    name = os.path.basename(path)
+    if stat.S_ISLNK(mode):
+        return "a link of this name" if name.lower() == b".gitmodules" else ""
+    if not stat.S_ISREG(mode):
+        return "neither a file nor a link"
+    if _is_git(name):
+        return "a name that git keeps for itself"
+    return f"larger than {LARGEST >> 30} GiB" if size > LARGEST else ""
+
+
+def _folders(paths: Iterable[bytes]) -> set[bytes]:
+    found: set[bytes] = set()
+    for path in paths:
+        while (at := path.rfind(b"/")) > 0:
+            path = path[:at]
+            if path in found:
+                break
+            found.add(path)
+    return found
+
+
+def mode_of(found: Stat) -> bytes:
+    """The mode that git gives a file."""
+    if stat.S_ISLNK(found[0]):
+        return b"120000"
+    return b"100755" if found[0] & 0o100 else b"100644"
+
+
+def _ignored(repository: Repository, rules: str, paths: list[bytes]) -> set[bytes]:
+    # Without the dot, a name could begin with a colon, which has a meaning for git.
+    given = b"".join(b"./%s\0" % path for path in paths)
+    said = repository.ask(
+        *("check-ignore", "--no-index", "-z", "--stdin"),
+        given=given,
+        worktree=rules,
+        env={"GIT_LITERAL_PATHSPECS": "0"},
+        fails=[1],
+    )
+    return {path.removeprefix(b"./") for path in said.split(b"\0") if path}
+
+
+def _leave_out_newly_ignored(slot: Slot, repository: Repository, survey: Survey, known: Mapping[bytes, Stat]) -> None:
+    """Leave out new files that only changed ignore rules hide, and say so: build products, most likely."""
+    new = [path for path in survey.changed if path not in known]
+    changed = [path for path in survey.changed if os.path.basename(path) == b".gitignore"]
+    if not new or not changed:
+        return
+    now = f"{slot.path}/rules-now"
+    copy_rules(slot.tree, now, [path for path in survey.found if os.path.basename(path) == b".gitignore"])
+    hidden = _ignored(repository, now, new)
+    for path in hidden:
+        survey.left_out[path] = "hidden by a new ignore rule"
+        del survey.found[path]
+    survey.changed = [path for path in survey.changed if path not in hidden]
+
+
+def copy_rules(tree: str, to: str, paths: Iterable[bytes]) -> None:
+    """Copy files with rules for git, so that it reads them where nothing else is."""
+    with folders.opened(os.path.dirname(to)) as above:
+        folders.remove(os.path.basename(to), above)
+    make_private(to)
+    for path in paths:
+        source, target = (os.path.join(os.fsencode(top), path) for top in (tree, to))
+        if stat.S_ISREG(os.lstat(source).st_mode):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            replace(os.fsdecode(target), contents(os.fsdecode(source)))
+
+
+def write_blobs(
+    repository: Repository,
+    tree: str,
+    rules: str,
+    paths: Iterable[bytes],
+    found: Mapping[bytes, Stat],
+    aside: str,
+    *,
+    keep: bool = True,
+) -> dict[bytes, bytes]:
+    """The blobs of files below `tree`; `keep` writes them. `rules` has the attributes that count."""
+    paths = sorted(paths)
+    if not paths:
+        return {}
+    converted = _converted(repository, tree, rules, [path for path in paths if stat.S_ISREG(found[path][0])])
+    write = ["-w"] if keep else []
+    blobs: dict[bytes, bytes] = {}
+    plain = [path for path in paths if path not in converted]
+    make_private(aside)
+    with folders.opened(aside) as fd:
+        given = []
+        for number, path in enumerate(plain):
+            source = os.path.join(os.fsencode(tree), path)
+            if stat.S_ISLNK(found[path][0]):
+                folders.put(fd, str(number), os.readlink(source))
+                source = os.fsencode(f"{aside}/{number}")
+            elif not found[path][0] & 0o400:
+                os.chmod(source, stat.S_IMODE(found[path][0]) | 0o400)
+            given.append(_quoted(source))
+        said = repository.ask("hash-object", *write, "--no-filters", "--stdin-paths", given=b"".join(given))
+        blobs = dict(zip(plain, said.split(), strict=True))
+        for name in os.listdir(fd):
+            os.unlink(name, dir_fd=fd)
+    for path in converted:
+        # Git reads the attributes by the name, and the content from a pipe: it sees nothing else of the tree.
+        content = contents(os.path.join(tree, os.fsdecode(path)), LARGEST)
+        said = repository.ask(
+            "hash-object", *write, "--stdin", "--path", os.fsdecode(path), given=content, worktree=rules
+        )
+        blobs[path] = said.strip()
+    return blobs
+
+
+def _quoted(path: bytes) -> bytes:
+    """A line with a path for git; it begins with a slash unless it is quoted."""
+    if b"\n" not in path:
+        return path + b"\n"
+    return b'"%s"\n' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+
+
+def _converted(repository: Repository, tree: str, rules: str, paths: list[bytes]) -> set[bytes]:
+    """The files whose blobs may differ from them, by the attributes in `rules` and the person's settings."""
+    settings = repository.ask("config", "--get-regexp", r"^core\.(autocrlf|eol)$", fails=[1])
+    endings = set(paths) if b"autocrlf true" in settings or b"autocrlf input" in settings else set()
+    filtered: set[bytes] = set()
+    said = repository.ask(
+        "check-attr", "-z", "--stdin", *_CONVERTING, given=b"\0".join([*paths, b""]), worktree=rules
+    ).split(b"\0")
+    for path, name, value in zip(said[0::3], said[1::3], said[2::3], strict=False):
+        if value in (b"unspecified", b"unset"):
+            continue
+        (endings if name in (b"text", b"eol", b"crlf") else filtered).add(path)
+    return filtered | {path for path in endings - filtered if _has_return(os.path.join(os.fsencode(tree), path))}
+
+
+def _has_return(path: bytes) -> bool:
+    """Whether a file has a carriage return: without one, no line ending is converted."""
+    with open(path, "rb") as file:
+        while piece := file.read(_SOME):
+            if b"\r" in piece:
+                return True
+    return False

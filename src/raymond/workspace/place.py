@@ -1,0 +1,150 @@
+"""Where the steps of a run work: in a tree of their own, or in the person's directory."""
+
+import contextlib
+import marshal
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+
+from raymond.errors import WorkspaceError
+from raymond.language.ways import Way
+from raymond.system import folders
+from raymond.system.files import contents, private
+from raymond.workspace import enter, harvest, plan, publish, tree
+from raymond.workspace.harvest import Harvest
+from raymond.workspace.repository import Repository
+from raymond.workspace.slot import Origin, Slot
+
+PATIENCE = 2.0
+"""Seconds to wait for what is inside of a tree to end."""
+_ENTER = os.path.abspath(enter.__file__)
+
+
+class Place:
+    """The tree of a run, for the steps that work in one. Until `open` was called there may be none."""
+
+    def __init__(self, folder: str, top: str, run: str, raymond: str, way: Way) -> None:
+        self.slot = Slot(f"{folder}/1")
+        self.way = way
+        self.top = top
+        self.run = run
+        self._raymond = raymond
+        self.base: Origin | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a whole tree."""
+        return os.path.exists(f"{self.slot.path}/whole")
+
+    def open(self, carry: list[str], tell: Callable[[str], None], time: float) -> Origin:
+        """The tree, made if there is none."""
+        self.base = self.slot.base()
+        if self.base is None:
+            objects = tree.OBJECTS if self.way == "isolated" else ""
+            self.base = tree.make(self.slot, self.top, self.run, carry=carry, objects=objects, tell=tell, time=time)
+        return self.base
+
+    @property
+    def tip(self) -> str:
+        """The reference of the person's repository that holds the work."""
+        return f"refs/raymond/{self.run}/tip"
+
+    def outside(self, path: str) -> str:
+        """Where a path of the project is on this machine for a step that works in the tree."""
+        if path == self.top:
+            return self.slot.tree
+        inside = path.removeprefix(f"{self.top.rstrip('/')}/")
+        return path if inside == path else f"{self.slot.tree}/{inside}"
+
+    def project(self, path: str) -> str:
+        """The path in the project of one in the tree."""
+        return f"{self.top}{path[len(self.slot.tree) :]}" if f"{path}/".startswith(f"{self.slot.tree}/") else path
+
+    def program(self, name: str) -> str:
+        """The folder of an agent's program in this run."""
+        return f"{self.slot.programs}/{name}"
+
+    def entered(
+        self,
+        argv: list[str],
+        *,
+        way: Way,
+        cwd: str,
+        name: str,
+        environment: Mapping[bytes, bytes],
+        shown: Mapping[str, bool] = {},
+        net: str = "on",
+        aside: str,
+    ) -> tuple[list[str], str]:
+        """What to start, and in which directory, so that `argv` runs in `cwd` of the tree. `aside` holds the plan."""
+        if way == "copy" or self.base is None:
+            return argv, self.outside(cwd)
+        made = plan.make(
+            self.slot,
+            self.base,
+            cwd=cwd,
+            home=os.path.expanduser("~"),
+            raymond=self._raymond,
+            environment=environment,
+            shown=shown,
+            net=net,
+            name=name,
+        )
+        with open(aside, "wb", opener=private) as file:
+            marshal.dump(made, file)
+        return [sys.executable, "-I", "-S", _ENTER, aside, *argv], "/"
+
+    def call(
+        self, argv: list[str], cwd: str, environment: Mapping[bytes, bytes], shown: Mapping[str, bool], net: str
+    ) -> int:
+        """Run a command in the tree with the terminal of this process; its exit code."""
+        name = f"shell-{os.getpid()}"
+        aside = f"{self.slot.path}/{name}.plan"
+        argv, start_in = self.entered(
+            argv, way=self.way, cwd=cwd, name=name, environment=environment, shown=shown, net=net, aside=aside
+        )
+        try:
+            code = subprocess.run(argv, cwd=start_in, env=environment, check=False).returncode
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+        if why := self.refusal(name, code):
+            raise WorkspaceError(f"the workspace cannot be entered: {why}")
+        return code if code >= 0 else 128 - code
+
+    def refusal(self, name: str, exit_code: int | None) -> str:
+        """Why a step could not enter; empty when it could."""
+        path = f"{self.slot.path}/report.{name}"
+        try:
+            said = contents(path, 1 << 16).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        return said if exit_code == enter.FAILED else ""
+
+    def harvest(self) -> Harvest:
+        """Take what is in the tree now. WorkspaceError: something is still at work there."""
+        base = self.base or self.slot.base()
+        if base is None:
+            raise FileNotFoundError(self.slot.path)
+        with self.slot.alone(patience=PATIENCE):
+            return harvest.harvest(self.slot, base)
+
+    def save(self, taken: Harvest, message: str, time: float) -> str:
+        """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed."""
+        base = self.base or self.slot.base()
+        if base is None or taken.tree == base.tree:
+            return ""
+        repository = Repository(self.slot.git, self.slot.rules)
+        commit = repository.commit(taken.tree, base.commit, message, time)
+        publish.hold(repository, base.top, self.tip, commit, base.commit)
+        return commit
+
+    def drop(self) -> None:
+        """Remove the tree. Everything in it that counts is under a reference by now."""
+        self.slot.discard()
+        self.base = None
+        with contextlib.suppress(OSError), folders.opened(os.path.dirname(os.path.dirname(self.slot.path))) as above:
+            os.rmdir(os.path.basename(os.path.dirname(self.slot.path)), dir_fd=above)

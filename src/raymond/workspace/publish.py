@@ -1,0 +1,25 @@
+"""Publish: put work under a reference of the person's repository, or into the person's checkout."""
+
+import os
+
+from raymond.system import git
+from raymond.workspace.repository import Repository, call
+
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsync=committed,loose-object", "-c", "gc.auto=0")
+
+
+def hold(repository: Repository, top: str, reference: str, commit: str, known: str) -> None:
+    """Let `reference` of the repository at `top` name `commit`, whose objects are copied; `known` is there already."""
+    if commit != known:
+        given = f"{commit}\n^{known}\n".encode()
+        packed = repository.ask("pack-objects", "--revs", "--stdout", "-q", "--thin", given=given)
+        _theirs(top, "unpack-objects", "-q", given=packed)
+    _theirs(top, "update-ref", "--no-deref", reference, commit)
+
+
+def _theirs(top: str, *args: str, given: bytes = b"") -> bytes:
+    """Ask the git of the person's repository; nothing of its settings is run."""
+    own = git.directories(top)[0]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env = {**kept, "GIT_DIR": own, "GIT_NO_REPLACE_OBJECTS": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    return call(["git", *_QUIET, *args], top, env, given)

@@ -1,0 +1,165 @@
+"""Git with a directory, settings and an index of Raymond's own.
+
+What an agent has had in its hands is never read through git: neither its `.git` nor, as a work tree, its files. Git is
+given contents and names, and the rules of the base.
+"""
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+
+from raymond.errors import WorkspaceError
+from raymond.system import git
+from raymond.system.files import contents, make_private, replace
+
+_FORMAT = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {}\n"
+_FIXED = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "core.attributesFile": "/dev/null",
+    "core.untrackedCache": "false",
+    "core.commitGraph": "false",
+    "core.safecrlf": "false",
+    "core.trustctime": "true",
+    "core.checkStat": "default",
+    "core.ignoreStat": "false",
+    "core.fsync": "committed,loose-object",
+    "core.fsyncMethod": "batch",
+    "gc.auto": "0",
+    "index.version": "2",
+}
+_KEPT = ("core.autocrlf", "core.eol", "core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode")
+_KEPT_SECTIONS = ("filter.", "user.")
+"""The person's settings that say what the content of a file is, or who they are. None of the others counts."""
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "LC_ALL": "C",
+}
+_FAULTS = {
+    "No space left on device": errno.ENOSPC,
+    "Disk quota exceeded": errno.EDQUOT,
+    "Input/output error": errno.EIO,
+    "Too many open files": errno.EMFILE,
+    "Cannot allocate memory": errno.ENOMEM,
+}
+"""How git says that it is the machine that fails."""
+_NOBODY = {"NAME": "Raymond", "EMAIL": "raymond@localhost"}
+
+
+class Repository:
+    """A git directory; the person's objects are lent to it."""
+
+    def __init__(self, path: str, worktree: str) -> None:
+        self.path = path
+        self.worktree = worktree
+        """Where git finds rules, unless a call says otherwise: never a tree that an agent works in."""
+
+    def make(self, top: str, head: str) -> None:
+        """Make it for the checkout at `top`."""
+        for name in ("objects/info", "refs", "info"):
+            make_private(f"{self.path}/{name}")
+        common = git.directories(top)[1]
+        settings = git.settings(top)
+        replace(f"{self.path}/HEAD", b"ref: refs/heads/raymond\n")
+        replace(f"{self.path}/config", configuration(head, [*contents_settings(settings), *_FIXED.items()]))
+        replace(f"{self.path}/objects/info/alternates", os.fsencode(f"{common}/objects\n"))
+        replace(f"{self.path}/info/exclude", _excluded(common, dict(settings)))
+        replace(f"{self.path}/info/attributes", _content(f"{common}/info/attributes"))
+        shallow = _content(f"{common}/shallow")
+        if shallow:
+            replace(f"{self.path}/shallow", shallow)
+
+    def ask(
+        self,
+        *args: str,
+        given: bytes = b"",
+        worktree: str = "",
+        index: str = "index",
+        env: Mapping[str, str] = {},
+        fails: Iterable[int] = (),
+    ) -> bytes:
+        """What git printed; WorkspaceError when its exit code is neither 0 nor among `fails`."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        where = worktree or self.worktree
+        ours = {
+            "GIT_DIR": self.path,
+            "GIT_WORK_TREE": where,
+            "GIT_INDEX_FILE": os.path.join(self.path, index),
+            **_ENVIRONMENT,
+            **env,
+        }
+        return call(["git", *args], where, {**kept, **ours}, given, fails)
+
+    def commit(self, tree: str, parent: str, message: str, time: float) -> str:
+        """The commit of a tree; the same one for the same arguments."""
+        known = self.ask("config", "--get-regexp", "^user\\.(name|email)$", fails=[1])
+        env = {}
+        for what in ("AUTHOR", "COMMITTER"):
+            env[f"GIT_{what}_DATE"] = f"@{int(time)} +0000"
+            for name, default in _NOBODY.items():
+                if f"user.{name.lower()} ".encode() not in known:
+                    env[f"GIT_{what}_{name}"] = default
+        said = self.ask("commit-tree", tree, "-p", parent, given=message.encode(), env=env)
+        return said.decode("ascii").strip()
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a commit."""
+        return self.ask("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
+
+
+def contents_settings(settings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of the person's settings that count in a repository of Raymond's."""
+    return [(key, value) for key, value in settings if key in _KEPT or key.startswith(_KEPT_SECTIONS)]
+
+
+def configuration(head: str, settings: Iterable[tuple[str, str]]) -> bytes:
+    """The text of a file of settings, for a repository with names of objects like `head`."""
+    lines = [_FORMAT.format("sha256" if len(head) == 64 else "sha1")]
+    for key, value in settings:
+        section, _, rest = key.partition(".")
+        middle, _, name = rest.rpartition(".")
+        lines.append(f"[{section} {_quoted(middle)}]\n" if middle else f"[{section}]\n")
+        lines.append(f"\t{name} = {_quoted(value)}\n")
+    return os.fsencode("".join(lines))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+def call(argv: list[str], cwd: str, env: Mapping[str, str], given: bytes = b"", fails: Iterable[int] = ()) -> bytes:
+    """What a command of git printed. OSError: the machine had no room; WorkspaceError: git failed."""
+    done = subprocess.run(argv, cwd=cwd, env=env, input=given, capture_output=True, check=False)
+    if done.returncode == 0 or done.returncode in fails:
+        return done.stdout
+    said = done.stderr.decode("utf-8", "replace").strip()
+    for text, number in _FAULTS.items():
+        if text in said:
+            raise OSError(number, os.strerror(number), cwd)
+    words = " ".join(argv[:2])
+    raise WorkspaceError(f"`{words}` failed: {said.splitlines()[-1] if said else f'exit code {done.returncode}'}")
+
+
+def _content(path: str) -> bytes:
+    try:
+        return contents(os.path.realpath(path))
+    except OSError:
+        return b""
+
+
+def _excluded(common: str, settings: Mapping[str, str]) -> bytes:
+    """What the person told git not to see, outside of the tree; and what Raymond itself leaves in a checkout."""
+    named = settings.get("core.excludesfile") or os.path.join(
+        os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git/ignore"
+    )
+    return b"\n".join([_content(os.path.expanduser(named)), _content(f"{common}/info/exclude"), b"/.raymond/", b""])

@@ -1,0 +1,148 @@
+"""A slot: the folder with one private tree of a run, everything about it, and the lock that says who is inside."""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from raymond.errors import WorkspaceError
+from raymond.system import folders
+from raymond.system.files import contents, make_private, private, replace
+from raymond.system.processes import alive
+
+_SOON = 0.005
+_ASIDE = ".dropped"
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """What a tree began with: the content of the file `whole`, without which the tree is discarded."""
+
+    top: str
+    """The person's checkout, at whose path a step finds the tree."""
+    head: str
+    """The commit that HEAD named there."""
+    commit: str
+    """The checkout as it stood, committed or not; the same as `head` if nothing was uncommitted."""
+    tree: str
+    """The tree of that commit."""
+    installed: list[str] = []
+    """Folders with installed packages: the person's, with a layer over them."""
+    data: list[str] = []
+    """Files and folders of the person that are shown read-only."""
+    left_out: list[str] = []
+    """What the checkout has and the tree does not: repositories inside of it."""
+
+
+class Slot(Struct, frozen=True):
+    """The paths in the folder of a slot."""
+
+    path: str
+
+    @property
+    def tree(self) -> str:
+        """The files that a step works on."""
+        return f"{self.path}/tree"
+
+    @property
+    def git(self) -> str:
+        """Raymond's own git directory: no step can see it."""
+        return f"{self.path}/git"
+
+    @property
+    def rules(self) -> str:
+        """The `.gitignore` and `.gitattributes` files of the base, and nothing else."""
+        return f"{self.path}/rules"
+
+    @property
+    def layer(self) -> str:
+        """What steps wrote over folders of the person's."""
+        return f"{self.path}/layer"
+
+    @property
+    def programs(self) -> str:
+        """The folders of the agents' programs: settings and conversations."""
+        return f"{self.path}/programs"
+
+    @property
+    def seen(self) -> str:
+        """The files of the tree as Raymond saw them last."""
+        return f"{self.path}/seen"
+
+    @property
+    def lock(self) -> str:
+        """Held, shared, by whatever is inside; alone by whoever reads or removes the tree."""
+        return f"{self.path}/lock"
+
+    @property
+    def inside(self) -> str:
+        """The first process of each step that is inside, one file each."""
+        return f"{self.path}/inside"
+
+    def base(self) -> Origin | None:
+        """What the tree began with; None when there is no whole tree."""
+        try:
+            return msgspec.json.decode(contents(f"{self.path}/whole"), type=Origin)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise WorkspaceError(f"{self.path}/whole cannot be read: {error}") from None
+
+    def complete(self, base: Origin) -> None:
+        """The tree is there: from now on it counts."""
+        replace(f"{self.path}/whole", msgspec.json.encode(base) + b"\n", durable=True)
+
+    def prepare(self) -> None:
+        """Make the folder of a tree that is about to be made; what a killed process had begun is removed."""
+        make_private(os.path.dirname(self.path))
+        if os.path.lexists(self.path):
+            self.discard()
+        make_private(self.inside)
+        make_private(self.programs)
+        make_private(f"{self.layer}/upper")
+        make_private(f"{self.layer}/work")
+        with open(self.lock, "xb", opener=private):
+            pass
+
+    def discard(self) -> None:
+        """Remove everything. Renamed first, so that nothing takes a half of it for a whole one."""
+        above, name = os.path.split(self.path)
+        with folders.opened(above) as fd:
+            aside = f"{name}.{os.urandom(4).hex()}{_ASIDE}"
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(name, aside, src_dir_fd=fd, dst_dir_fd=fd)
+            for left in os.listdir(fd):
+                if left.endswith(_ASIDE):
+                    folders.remove(left, fd)
+
+    @contextlib.contextmanager
+    def alone(self, *, patience: float = 0.0) -> Iterator[None]:
+        """Nothing is inside while the block runs, and nothing enters. WorkspaceError: something is inside."""
+        until = time.monotonic() + patience
+        fd = os.open(self.lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            while not self._take(fd):
+                if time.monotonic() >= until:
+                    raise WorkspaceError(f"a step is still at work in {self.tree}", hint="wait for it, or stop the run")
+                time.sleep(_SOON)
+            yield
+        finally:
+            os.close(fd)
+
+    def _take(self, fd: int) -> bool:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        # The kernel frees the lock of a killed process before it has ended what that process had started.
+        for name in os.listdir(self.inside):
+            path = f"{self.inside}/{name}"
+            pid, _, began = contents(path).decode("ascii", "replace").strip().partition(" ")
+            if pid.isdigit() and alive(int(pid), began):
+                fcntl.flock(fd, fcntl.LOCK_UN)
+                return False
+            os.unlink(path)
+        return True

@@ -1,0 +1,183 @@
+"""A tree: a private checkout of the person's project as it stands, with a `.git` that is lent.
+
+It is made once and is whole or discarded: see slot.py. The person's repository gets a reference to what the tree began
+with, so that no clean-up of git takes that away, and nothing else.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+
+from raymond.errors import UsageError, WorkspaceError
+from raymond.system import git
+from raymond.system.files import make_private, replace
+from raymond.workspace import carried, harvest, publish
+from raymond.workspace.repository import Repository, configuration, contents_settings
+from raymond.workspace.slot import Origin, Slot
+
+_MARGIN = 64 << 20
+"""Bytes that stay free on a disk."""
+OBJECTS = "/run/raymond/objects"
+"""Where a step that works isolated finds the person's objects."""
+_HERE = "use --workspace here"
+
+
+def check(top: str) -> str:
+    """The commit that HEAD names in the project at `top`; refused where a tree cannot be made of it."""
+    if not top or not git.directories(top)[0]:
+        raise UsageError(
+            "a workspace needs a git repository, and this project is not one", hint=f"git init, or {_HERE}"
+        )
+    head = git.head(top)
+    if not head:
+        raise UsageError("a workspace needs a commit, and this repository has none", hint=f"git commit, or {_HERE}")
+    if os.path.realpath(top) in ("/", os.path.realpath(os.path.expanduser("~"))):
+        raise UsageError(f"{top} cannot be a workspace: it holds everything else", hint=_HERE)
+    settings = dict(git.settings(top))
+    if settings.get("core.sparsecheckout") == "true":
+        raise _unfit("a sparse checkout")
+    if "extensions.partialclone" in settings:
+        raise _unfit("a partial clone")
+    return head
+
+
+def _unfit(what: str) -> UsageError:
+    return UsageError(f"a workspace cannot be made of {what}", hint=_HERE)
+
+
+def make(
+    slot: Slot, top: str, run: str, *, carry: list[str], objects: str, tell: Callable[[str], None], time: float
+) -> Origin:
+    """Make the tree of a run. What a killed process had begun of it is discarded first.
+
+    `objects` is where steps find the person's objects, if not where they are.
+    """
+    head = check(top)
+    slot.prepare()
+    repository = Repository(slot.git, slot.rules)
+    make_private(slot.rules)
+    repository.make(top, head)
+    _take_index(repository, top, head)
+    found = carried.survey(repository, top, carry)
+    tree = _snapshot(repository, top, found)
+    commit = head
+    if tree != repository.tree_of(head):
+        commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
+    files = _check_contents(repository, tree)
+    _check_room(repository, slot, tree)
+    tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
+    make_private(slot.tree)
+    carried.copy(found, top, slot.tree)
+    repository.ask("read-tree", tree)
+    repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
+    _lend(slot, repository, top, head, objects)
+    _note(slot)
+    base = Origin(
+        top=top,
+        head=head,
+        commit=commit,
+        tree=tree,
+        installed=found.installed,
+        data=found.data,
+        left_out=found.left_out,
+    )
+    publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
+    os.sync()  # once per tree: after a loss of power, a file that is empty must be one that an agent has emptied
+    slot.complete(base)
+    return base
+
+
+def _take_index(repository: Repository, top: str, head: str) -> None:
+    """Begin with the person's index, which knows what has not changed since it was written."""
+    own = git.directories(top)[0]
+    try:
+        shutil.copyfile(os.path.join(own, "index"), os.path.join(repository.path, "index"))
+        repository.ask("update-index", "-q", "--refresh", "--no-split-index", worktree=top, fails=[1])
+    except (FileNotFoundError, WorkspaceError):
+        repository.ask("read-tree", head, worktree=top)  # an index of another kind, or none
+    if repository.ask("ls-files", "-u", "-z"):
+        raise UsageError("the project has conflicts that are not resolved", hint=f"finish the merge, or {_HERE}")
+
+
+def _snapshot(repository: Repository, top: str, found: carried.Carried) -> str:
+    """The tree of the checkout as it stands."""
+    changed = repository.ask("diff-files", "-z", "--name-only", worktree=top).split(b"\0")
+    given = b"\0".join([*filter(None, changed), *found.untracked, b""])
+    if given != b"":
+        repository.ask("update-index", "--add", "--remove", "-z", "--stdin", given=given.lstrip(b"\0"), worktree=top)
+    return repository.ask("write-tree").decode("ascii").strip()
+
+
+def _check_contents(repository: Repository, tree: str) -> int:
+    """Refuse what the first version does not know; how many files there are."""
+    entries = repository.ask("ls-tree", "-r", "-z", tree).split(b"\0")
+    for entry in filter(None, entries):
+        about, path = entry.split(b"\t", 1)
+        if about.startswith(b"160000"):
+            raise _unfit(f"a repository with submodules ({os.fsdecode(path)})")
+        if os.path.basename(path) == b".gitattributes":
+            blob = about.split()[2].decode("ascii")
+            if b"filter=lfs" in repository.ask("cat-file", "blob", blob):
+                raise _unfit(f"a repository that uses Git LFS ({os.fsdecode(path)})")
+    return len(entries) - 1
+
+
+def _check_room(repository: Repository, slot: Slot, tree: str) -> None:
+    said = repository.ask("ls-tree", "-r", "-z", "--format=%(objectsize)", tree)
+    needed = sum(int(size) for size in said.split(b"\0") if size.isdigit())
+    free = shutil.disk_usage(slot.path).free
+    if needed + _MARGIN > free:
+        raise UsageError(
+            f"a workspace needs {needed >> 20} MB, and {free >> 20} MB are free at {slot.path}",
+            hint=f"make room, or set RAYMOND_HOME to a larger disk, or {_HERE}",
+        )
+
+
+def _lend(slot: Slot, repository: Repository, top: str, head: str, objects: str) -> None:
+    """Make a `.git` that an agent may do anything to. Nothing reads it afterwards but the agent's own git."""
+    lent = f"{slot.tree}/.git"
+    make_private(f"{lent}/objects/info")
+    make_private(f"{lent}/refs/heads")
+    make_private(f"{lent}/info")
+    common = git.directories(top)[1]
+    settings = git.settings(top)
+    remotes = [
+        (key, without_login(value) if key.endswith(".url") else value) for key, value in settings if _is_remote(key)
+    ]
+    replace(f"{lent}/config", configuration(head, [*contents_settings(settings), *remotes]))
+    if os.path.exists(f"{repository.path}/shallow"):
+        shutil.copyfile(f"{repository.path}/shallow", f"{lent}/shallow")
+    refs = git.references(top)
+    replace(f"{lent}/packed-refs", "".join(f"{commit} {name}\n" for name, commit in sorted(refs.items())).encode())
+    replace(f"{lent}/HEAD", f"{git.branch_line(top) or head}\n".encode())
+    shutil.copyfile(f"{repository.path}/info/exclude", f"{lent}/info/exclude")
+    # While the index is made, the objects are where they are; a step finds them where they are bound.
+    replace(f"{lent}/objects/info/alternates", os.fsencode(f"{common}/objects\n"))
+    borrowing = Repository(lent, slot.tree)
+    borrowing.ask("read-tree", head)
+    borrowing.ask("update-index", "-q", "--refresh", fails=[1])
+    if objects:
+        replace(f"{lent}/objects/info/alternates", os.fsencode(f"{objects}\n"))
+
+
+def _is_remote(key: str) -> bool:
+    return key.startswith("branch.") or (key.startswith("remote.") and key.endswith((".url", ".fetch")))
+
+
+def without_login(url: str) -> str:
+    """An address without the user and password in it."""
+    scheme, sign, rest = url.partition("://")
+    if not sign:
+        return url
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if scheme != "ssh" else url
+
+
+def _note(slot: Slot) -> None:
+    """See the tree as it was made, and keep the rules of the base."""
+    repository = Repository(slot.git, slot.rules)
+    tracked = {path for path in repository.ask("ls-files", "-z").split(b"\0") if path}
+    found = harvest.look(os.fsencode(slot.tree), {}, (), lambda paths: set()).found
+    harvest.save_seen(slot, {path: one for path, one in found.items() if path in tracked})
+    names = (b".gitignore", b".gitattributes")
+    harvest.copy_rules(slot.tree, slot.rules, [path for path in tracked if os.path.basename(path) in names])
