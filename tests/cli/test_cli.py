@@ -55,7 +55,7 @@ def test_everything_that_happens_is_told_in_lines_with_their_time(room: Room) ->
     shown = ran.err.splitlines()[:-4]
     assert all(re.match(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \S", line) for line in shown)
     assert ran.lines[:-4] == [
-        "run r started: flow at START.sh, budget $10.00 (default)",
+        "run r started here: flow at START.sh, budget $10.00 (default)",
         "main starts at START.sh",
         "main START.sh -> END.sh (goto)",
         "main done",
@@ -352,7 +352,7 @@ def test_in_the_background_the_id_is_printed_and_the_run_goes_on(room: Room) -> 
     log = Path(room.project.run("r").log)
     first, *rest = done.stderr.splitlines()
     assert (done.returncode, done.stdout, rest) == (0, "r\n", [f"running in the background; log: {log}"])
-    assert first.partition("] ")[2] == "run r started: flow at START.sh, budget $10.00 (default)"
+    assert first.partition("] ")[2] == "run r started here: flow at START.sh, budget $10.00 (default)"
     held(room)
     status = json.loads(room.raymond("status", "r", "--json").stdout)
     assert status["status"] == "running"

@@ -1163,7 +1163,7 @@ def test_a_script_without_one_transition_fails_its_agent_and_the_run_is_kept(roo
     ran = room.command({"START.sh": script, "NEXT.sh": "echo '<result>next</result>'"})
     assert (ran.code, ran.out) == (1, "")
     assert [re.sub(r"after \S+", "after T", line) for line in ran.lines] == [
-        "run r started: flow at START.sh, budget $10.00 (default)",
+        "run r started here: flow at START.sh, budget $10.00 (default)",
         "main starts at START.sh",
         f"main step 1 failed (script): {why}",
         f"main failed (script): {why}",

@@ -71,7 +71,7 @@ def test_logs_are_the_lines_the_run_told(room: Room) -> None:
     run = room.command(MIXED)
     shown = run.err.splitlines()[:-5]
     assert [line.partition("] ")[2] if line[0] == "[" else line for line in shown] == [
-        "run r started: flow at START.sh, answered by scripted replies (flow/replies.yaml), budget $10.00 (default)",
+        "run r started here: flow at START.sh, answered by scripted replies (flow/replies.yaml), budget $10.00 (default)",
         "main starts at START.sh",
         "main | one",
         "main | two",

@@ -287,13 +287,13 @@ def test_the_first_line_says_the_budget_and_where_it_comes_from(
 ) -> None:
     path = of_project(room, "budget = 2.5\n")
     ran = room.command(files, *flags)
-    assert ran.lines[0] == f"run r started: flow at START.sh, {said.replace('PATH', str(path))}"
+    assert ran.lines[0] == f"run r started here: flow at START.sh, {said.replace('PATH', str(path))}"
 
 
 @pytest.mark.slow
 def test_the_budget_of_a_workflow_counts_when_nobody_set_another(room: Room) -> None:
     ran = room.command({**DONE, "workflow.yaml": "budget: 1.5\n"})
-    assert ran.lines[0] == "run r started: flow at START.sh, budget $1.50 (the workflow)"
+    assert ran.lines[0] == "run r started here: flow at START.sh, budget $1.50 (the workflow)"
 
 
 def test_a_wrong_value_in_the_environment_names_the_variable(room: Room) -> None:

@@ -552,7 +552,7 @@ class Watched:
         return answers
 
 
-STARTED = "13:46:40 run r started: test at START.md"
+STARTED = "13:46:40 run r started here: test at START.md"
 
 
 def test_the_block_stands_below_what_stays_and_is_drawn_in_its_place() -> None:
@@ -1038,7 +1038,7 @@ def terminal(room: Room, files: dict[str, str], width: int = 80) -> Iterator[Pan
 WAITS = {"START.sh": f"{GO}\necho '<result>done</result>'"}
 LEFT = [
     "before",
-    "TIME run r started: flow at START.sh, budget $10.00 (default)",
+    "TIME run r started here: flow at START.sh, budget $10.00 (default)",
     *("TIME main done", "TIME run completed", "completed", "echo"),
 ]
 

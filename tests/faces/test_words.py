@@ -481,12 +481,12 @@ def test_results_of_all_agents_stand_by_name_the_last_thousand_of_them() -> None
 
 
 LINES: list[tuple[Event, str | None]] = [
-    (start(place(FILES)), "run test-1 started: test at START.md"),
+    (start(place(FILES)), "run test-1 started here: test at START.md"),
     (
         start(place(FILES), budget=10.0, budget_from="default"),
-        "run test-1 started: test at START.md, budget $10.00 (default)",
+        "run test-1 started here: test at START.md, budget $10.00 (default)",
     ),
-    (start(place(FILES), budget_from="--budget"), "run test-1 started: test at START.md, no budget (--budget)"),
+    (start(place(FILES), budget_from="--budget"), "run test-1 started here: test at START.md, no budget (--budget)"),
     (events.RunResumed(), "run resumed"),
     (events.JournalCut(steps=7), "the end of the journal was lost; steps are counted from 8"),
     (events.ClockSet(seconds=-3600.0), "the clock was set back by 1h"),
@@ -503,6 +503,12 @@ LINES: list[tuple[Event, str | None]] = [
         events.ProgramAdded(program=events.Program(name="claude", version="2.1.3", payer="me")),
         "claude 2.1.3 (paid by me) answers from now on, too",
     ),
+    (events.TreeMade(head="a" * 40, commit="a" * 40), "the workspace begins with aaaaaaaaaaaa"),
+    (
+        events.TreeMade(head="a" * 40, commit="b" * 40),
+        "the workspace begins with aaaaaaaaaaaa and what was not committed",
+    ),
+    (events.WorkSaved(commit="c" * 40), "the work is saved as cccccccccccc"),
     (events.LeftoversEnded(count=1), "1 process that steps had left running was ended"),
     (events.LeftoversEnded(count=2), "2 processes that steps had left running were ended"),
     (events.RunStopped(kind="stop"), "stopping: stopped on request"),

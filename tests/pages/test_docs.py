@@ -53,7 +53,7 @@ def test_what_is_said_of_the_environment_is_all_there_is() -> None:
     source = "".join(
         path.read_text("utf-8") for path in files
     )  # a step of a loop is a script, and gets what scripts get
-    asked = set(re.findall(r"environb?(?:\.get\(|\[)b?\"([A-Z_]+)\"", source)) - {"HOME", "PATH"}
+    asked = set(re.findall(r"environb?(?:\.get\(|\[)b?\"([A-Z_]+)\"", source)) - {"HOME", "PATH", "SHELL"}
     assert asked
     assert sorted(name for name in asked if f"`{name}`" not in cli_reference.page()) == []
 

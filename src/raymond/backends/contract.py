@@ -52,6 +52,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
     """Its table in config.toml, `[backends.NAME]`."""
     places: Places = Places()
+    folder: str = ""
+    """Where the program keeps its settings and conversations, if not at its usual place."""
     trust: Trust = Trust()
     """Where the program may use settings that come with a project: nowhere, unless a person said so."""
 
@@ -122,6 +124,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     allowed_tools: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()
     skip_permissions: bool = False
+    isolated: bool = False
+    """It works in a workspace, from which Raymond's own places cannot be reached: no rule has to protect them."""
     no_tools: bool = False
     """The turn is to answer without any tool, where the program can be told so."""
 
@@ -157,6 +161,10 @@ class Command(Struct, frozen=True):
     """Variables that are not passed on to it."""
     files: dict[str, bytes] = {}
     """Files it finds in the turn's spool, next to its prompt."""
+    needs: tuple[str, ...] = ()
+    """Beginnings of the names of variables that it needs although they look like secrets."""
+    folders: tuple[str, ...] = ()
+    """What it writes to outside of the directory that it works in."""
     program: str = ""
     """What the command starts in its turn, if it is a shell: when that is missing, nothing is started or paid."""
 

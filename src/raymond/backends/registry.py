@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -39,10 +39,10 @@ def names(tables: Tables) -> list[str]:
     return [*own, *(name for name in {**tables, **_entry_points()} if name not in own)]
 
 
-def backend(name: str, tables: Tables, places: Places = _NOWHERE, trust: Trust = _NOBODY) -> Backend:
+def backend(name: str, tables: Tables, places: Places = _NOWHERE, trust: Trust = _NOBODY, folder: str = "") -> Backend:
     """The backend that is called `name`, which keeps agents from `places` as far as it can."""
     options = dict(tables.get(name, {}))
-    made: Backend = _factory(name, tables)(Setup(name=name, options=options, places=places, trust=trust))
+    made: Backend = _factory(name, tables)(Setup(name=name, options=options, places=places, trust=trust, folder=folder))
     return made
 
 
@@ -138,9 +138,17 @@ def _check_program(program: Backend) -> None:
 
 
 def make(
-    project: Project, run: Run, workspace: Workspace, tables: Tables, trusts: Mapping[str, Trust] = {}
+    project: Project,
+    run: Run,
+    workspace: Workspace,
+    tables: Tables,
+    trusts: Mapping[str, Trust] = {},
+    folder: Callable[[str], str] | None = None,
 ) -> Mapping[str, Backend | Direct]:
-    """The backends the run's prompts need; `trusts` says where each may use settings of a project."""
+    """The backends the run's prompts need; `trusts` says where each may use settings of a project.
+
+    `folder` says where each keeps its own settings and conversations, if not at its usual place.
+    """
     if not any(state.kind == "prompt" for state in workspace.workflow.states.values()):
         return {}
     needed = {run.start.backend, *run.start.backends.values()}
@@ -152,7 +160,8 @@ def make(
         fixed=[home.path, *exports.fixed(project.tree), *_of_person()],
     )
     return made | {
-        name: backend(name, tables, places, trusts.get(name, _NOBODY)) for name in sorted(needed - set(SCRIPTED))
+        name: backend(name, tables, places, trusts.get(name, _NOBODY), folder(name) if folder else "")
+        for name in sorted(needed - set(SCRIPTED))
     }
 
 

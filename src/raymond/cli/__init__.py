@@ -36,6 +36,8 @@ GROUPS = {
         "accept": "let such a check count",
         "reject": "send its agent back",
         "cost": "show what the turns of a run cost",
+        "apply": "bring the work of a run with a workspace into your checkout",
+        "shell": "open a shell in the workspace of a run",
     },
     "Loop": {
         "ralph": "send a prompt file to a fresh agent again and again, until it is done",

@@ -16,6 +16,7 @@ from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
 from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES
+from raymond.language.ways import WAYS
 
 if TYPE_CHECKING:
     from raymond.control.start import Options
@@ -72,6 +73,7 @@ class StartFlags(Struct, frozen=True, kw_only=True):
     allow_start: bool = False
     allow_test_edits: bool = False
     red_first: bool = False
+    workspace: Literal["here", "copy", "isolated"] | None = None
     trust_project: bool = False
     strict: bool = False
     dry_run: bool = False
@@ -204,6 +206,9 @@ _STARTING = (
     click.option("--red-first", is_flag=True, help="Run the checks of states before the work too."),
     click.option(
         "--allow-test-edits", is_flag=True, help="Accept in advance that agents change what decides their checks."
+    ),
+    click.option(
+        "--workspace", type=click.Choice(WAYS), help="Where agents work: here, in a copy, or isolated in one."
     ),
     click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start."),
     _TRUSTING,
@@ -371,6 +376,7 @@ def options(flags: StartFlags) -> "Options":
         allow_start=flags.allow_start,
         allow_test_edits=flags.allow_test_edits,
         red_first=flags.red_first,
+        workspace=flags.workspace or "",
         on_ask=flags.limits.on_ask or "",
         trust_project=flags.trust_project,
         strict=flags.strict,

@@ -9,7 +9,7 @@ from raymond.cli.count import Count
 from raymond.cli.flags import Duration, option
 from raymond.loops.settings import ON_DIRTY, ON_FAIL, ON_REPEAT, ON_REVIEW, Settings
 
-WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel")
+WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel", "--workspace")
 """Flags of `run` that a loop does not have, or has with another meaning."""
 COMMON = (
     click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs)."),

@@ -8,7 +8,7 @@ from time import time as now
 
 from raymond.control import inside, naming, runs
 from raymond.control.handle import RunHandle
-from raymond.errors import JournalError, RunBusy, UsageError
+from raymond.errors import JournalError, RunBusy, UsageError, WorkspaceError
 from raymond.language.refusal import Refusal
 from raymond.machine.run import Run
 from raymond.store import clean, lock
@@ -83,7 +83,29 @@ def remove(run: RunHandle, *, force: bool = False) -> None:
     is_left = not read.final_status or os.path.exists(folder.spool) or os.path.exists(folder.cgroups)
     left = Leftovers(folder, read.start) if is_left else None
     give_back = partial(_give_back, run.id, folder.seals, force=force)
-    clean.remove_run(run.project, run.id, left, finished=bool(read.final_status), first=give_back)
+    save = partial(_save_work, run.project, read, force=force) if read.tree else _nothing
+    clean.remove_run(
+        run.project, run.id, left, finished=bool(read.final_status), first=lambda: (give_back(), save())[0]
+    )
+
+
+def _nothing() -> None:
+    """There is no workspace."""
+
+
+def _save_work(project: Project, read: Run, *, force: bool) -> None:
+    """What agents did in a workspace stays under a reference of the repository."""
+    from raymond.control import workspaces
+
+    place = workspaces.find(project, read)
+    if not place.is_there or (force and not os.path.isdir(project.tree)):
+        return
+    try:
+        workspaces.save(place)
+    except (WorkspaceError, OSError) as error:
+        id = read.start.workflow_id
+        hint = f"raymond clean --force {id} removes it all the same" if not os.path.isdir(project.tree) else ""
+        raise JournalError(f"{id} stays: the work in its workspace cannot be saved: {error}", hint=hint) from None
 
 
 def _give_back(id: str, seals: str, *, force: bool) -> None:

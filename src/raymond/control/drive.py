@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from time import time
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +19,8 @@ from raymond.machine.events import Recording as Recording
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.workspace import Workspace
-from raymond.store import blobs, journal, sources, workspaces
+from raymond.store import blobs, journal, sources
+from raymond.store import workspaces as workflows
 from raymond.store.journal import Folded
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
@@ -26,6 +28,9 @@ from raymond.store.project import Project
 from raymond.store.trust import Trust
 from raymond.store.unpacked import Unpacked
 from raymond.system.processes import withhold_descriptors
+
+if TYPE_CHECKING:  # most runs have no workspace
+    from raymond.workspace.place import Place
 
 
 class Resumption(Struct, frozen=True, kw_only=True):
@@ -83,7 +88,7 @@ def hold(
             inside.check(run.start, "resume")  # whoever has just started it may drive it
         sources.settle(folder, run.start.source)
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
-        workspace, unpacked = workspaces.workspace(project, run, known), workspaces.unpacked(project, run, known)
+        workspace, unpacked = workflows.workspace(project, run, known), workflows.unpacked(project, run, known)
         settings = config.load(project.tree)
         workspace = _checked(run, workspace, settings["backends"], begins=loaded is not None)
         if unpacked.make():
@@ -92,7 +97,9 @@ def hold(
         book = journal.Journal(folder, reading.size, held)
         book.decide(run, clock(), journal.torn(reading))
         book.write()
-        backends = registry.make(project, run, workspace, settings["backends"], trusts)
+        place = None if run.is_over else _place(project, run, workspace)
+        folder_of = place.program if place else None
+        backends = registry.make(project, run, workspace, settings["backends"], trusts, folder_of)
         _tell_lost(project, reading, told)
         parts = (project, run, workspace, unpacked, book, backends, told, documents.state_file, held.sign)
         driver = Driver(
@@ -103,12 +110,22 @@ def hold(
             programs=_programs(run, workspace, settings["backends"]),
             recording=recording,
             look=lambda name: programs.checked(run.start, name, settings["backends"]),
+            place=place,
             clock=clock,
         )
     except BaseException:
         held.release()
         raise
     return HeldRun(project, held, book, unpacked, driver)
+
+
+def _place(project: Project, run: Run, workspace: Workspace) -> "Place | None":
+    """The workspace of a run; None where every step works here."""
+    if run.start.workspace == "here" and not workspace.workflow.has_workspaces:
+        return None
+    from raymond.control import workspaces
+
+    return workspaces.place_of(project, run, workspace.workflow)
 
 
 def _tell_lost(project: Project, reading: Folded, face: Face) -> None:

@@ -67,6 +67,8 @@ class Options(Struct, kw_only=True):
     """Whether changes of what decides a check are accepted in advance."""
     red_first: bool = False
     """Whether checks also run before the work."""
+    workspace: Literal["", "here", "copy", "isolated"] = ""
+    """Where agents work; the workflow says it otherwise."""
     on_ask: Literal["", "wait", "fail"] = ""
     """What becomes of an agent that asks a person: it waits, or it fails, as is right where nobody can answer."""
     notify: list[str] | None = None
@@ -166,6 +168,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         allow_start=options.allow_start,
         allow_test_edits=options.allow_test_edits,
         red_first=options.red_first,
+        workspace=options.workspace,
         on_ask=options.on_ask,
         trust_project=options.trust_project,
         strict=options.strict,
@@ -223,6 +226,10 @@ def _prepared(loaded: Loaded, options: Choices) -> Prepared:
     warnings = doubts.located(found, loaded)
     if options.strict:
         doubts.refuse(warnings)
+    if started.workspace != "here" or workflow.has_workspaces:
+        from raymond.control import workspaces
+
+        workspaces.check(projects.at(os.getcwd()), started, workflow)
     asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
     return Prepared(preflight.check_start(asked), warnings)
 
@@ -318,6 +325,10 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         allow_start=options.allow_start,
         allow_test_edits=options.allow_test_edits,
         red_first=options.red_first,
+        workspace=options.workspace or settings.workspace or "here",
+        carry=list(settings.carry),
+        lend=list(settings.lend),
+        net=settings.net or "on",
         on_ask="fail" if options.on_ask == "fail" else "",
         apart=options.apart,
         recording=options.recording,

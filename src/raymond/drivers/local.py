@@ -7,6 +7,7 @@ middle of anything else.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
@@ -38,6 +39,9 @@ from raymond.system import faults, processes
 from raymond.system.files import trouble
 from raymond.system.marks import Marks
 from raymond.system.orphans import Orphans
+
+if TYPE_CHECKING:
+    from raymond.workspace.place import Place
 
 LONGEST_SLEEP = 30.0
 _CROWDED = "at most {} steps run at once: this process may not open more files (ulimit -n)"
@@ -77,6 +81,7 @@ class Driver:
         programs: Sequence[Program] = (),
         recording: Recording = UNRECORDED,
         look: Look | None = None,
+        place: "Place | None" = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
@@ -113,13 +118,16 @@ class Driver:
         """A turn was named."""
         self._left = Leftovers(folder, run.start)
         self._beat = Beat(folder.beat)
-        self._host = self._make_host(project, folder, unpacked, tails)
+        self._host = self._make_host(project, folder, unpacked, tails, place)
         self._signals = Signals(self._host.poll, self._pause, self._stop)
+        self._place = place
         self._reception = Reception(
             folder, self._conductor, face, self._host.poll, self._clock, announce, self._host.secrets, self._make_room
         )
 
-    def _make_host(self, project: Project, folder: RunFolder, unpacked: Unpacked, tails: bool) -> Host:
+    def _make_host(
+        self, project: Project, folder: RunFolder, unpacked: Unpacked, tails: bool, place: "Place | None"
+    ) -> Host:
         host = Host(
             marks=Marks(self.run.start.key, folder.pids),
             transcripts=Transcripts(folder.transcripts, folder.id, tails=tails),
@@ -133,6 +141,7 @@ class Driver:
             report=self._report,
             named=self._name,
             show=self._show,
+            place=place,
         )
         host.wants_raw = bool(getattr(self._face, "wants_raw", False))
         if self._lookout:
@@ -159,6 +168,7 @@ class Driver:
                     first = Decision(seq=1, time=self.run.started_at, events=begin(self.run.start))
                     self._untold.append(first)
                     self._tell()
+                    self._open_place()
                 while True:
                     self._round()
                     if self._conductor.is_done(can_answer=self._face.can_answer):
@@ -172,6 +182,34 @@ class Driver:
             finally:
                 self._abandon()
             self._remove_spool()  # when every descriptor that can be had is free
+
+    def _open_place(self) -> None:
+        """Make the tree that steps work in, if they need one."""
+        if self._place:
+            from raymond.drivers import workplace
+
+            now = self._clock()
+            try:
+                self._conductor.note(workplace.open(self._place, self.run, self._face.on_note, now), now)
+            except OSError as error:
+                raise trouble(error.filename or self._place.slot.path, error, run=self.run.start.workflow_id) from None
+            self._upkeep.must_sync = True
+            self._carry_out([])
+
+    def _save_work(self) -> None:
+        """Put what agents did in the tree under a reference; a run that is over needs the tree no more."""
+        if self._place and self._place.is_there:
+            from raymond.drivers import workplace
+
+            now = self._clock()
+            saved = workplace.save(self._place, self.run, self._face.on_note, now)
+            if saved is None:
+                return
+            self._conductor.note(saved, now)
+            self._upkeep.must_sync = True
+            self._carry_out([])
+            if self.run.is_over:
+                self._place.drop()
 
     def _recover(self, restart: bool, at_once: bool, fresh: bool, retries: bool) -> None:
         """Settle every step that was started and not ended, before anything else."""
@@ -199,6 +237,7 @@ class Driver:
         self._carry_out([])
         for note in recovery.notes(self.run, now):
             self._face.on_note(note)
+        self._open_place()
         begun = [self._step(agent) for agent in self.run.agents.values() if agent.status == RUNNING]
         adopted = recovery.adopt(begun, restart=restart)
         for step in adopted:
@@ -442,6 +481,7 @@ class Driver:
         count = sum(step not in self._cut for step in self._left.end().values())
         self._conductor.leave(count + self._end_orphans(), self._clock())
         self._carry_out([])
+        self._save_work()
         self._upkeep.leave(self.run)
 
     def _remove_spool(self) -> None:

@@ -43,9 +43,11 @@ from raymond.machine.events import (
     StepFailed,
     StepInterrupted,
     StepRefused,
+    TreeMade,
     WaitEnded,
     WaitStarted,
     WorkflowChanged,
+    WorkSaved,
 )
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
@@ -217,10 +219,15 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
     return told or _run_line(event)  # far more is told of agents
 
 
+def way(workspace: str) -> str:
+    """Where agents work."""
+    return "in a copy" if workspace == "copy" else workspace
+
+
 def _run_line(event: Event) -> str | None:
     match event:
         case RunStarted():
-            begun = f"run {event.workflow_id} started: {event.name} at {event.entry}"
+            begun = f"run {event.workflow_id} started {way(event.workspace)}: {event.name} at {event.entry}"
             return f"{begun}{_programs(event.programs)}{_budget(event)}"
         case RunResumed():
             return f"run resumed{_programs(event.programs)}"
@@ -230,8 +237,8 @@ def _run_line(event: Event) -> str | None:
             return f"the end of the journal was lost; steps are counted from {event.steps + 1}"
         case ClockSet():
             by = durations.show(abs(event.seconds))
-            way = f"back by {by}" if event.seconds < 0 else f"forward by {by}, or this machine slept"
-            return f"the clock was set {way}"
+            set_to = f"back by {by}" if event.seconds < 0 else f"forward by {by}, or this machine slept"
+            return f"the clock was set {set_to}"
         case RunMoved():
             return f"run continues in {event.cwd}"
         case WorkflowChanged():
@@ -242,6 +249,11 @@ def _run_line(event: Event) -> str | None:
             return f"run {event.status}"
         case LeftoversEnded():
             return leftovers(event.count)
+        case TreeMade():
+            extra = " and what was not committed" if event.commit != event.head else ""
+            return f"the workspace begins with {event.head[:12]}{extra}"
+        case WorkSaved():
+            return f"the work is saved as {event.commit[:12]}"
         case BackendClosed():
             until = f" until {instant(event.until)}" if event.until else ""
             if event.kind == "machine":

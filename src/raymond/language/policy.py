@@ -53,6 +53,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     evaluator: Evaluator | None = None
     force_implicit: bool = False
     in_place: bool = False
+    workspace: str = ""
+    lend: tuple[str, ...] | None = None
+    net: str = ""
     description: str = ""
     late: dict[str, str] = {}
     """Keys whose value is a variable, which an agent may have."""

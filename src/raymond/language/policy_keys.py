@@ -12,6 +12,7 @@ from raymond.language.check import EXPECTED, Check, expectation
 from raymond.language.evaluator import KEEP, MATCH, NONE, Evaluator
 from raymond.language.frontmatter import Document, Path
 from raymond.language.tags import BUILT_IN, NAME, TAGS, VARIABLE
+from raymond.language.ways import NETS, WAYS
 from raymond.patterns import regex
 
 PERMISSION_MODES = ("default", "manual", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions")
@@ -339,6 +340,10 @@ def _pattern(document: Document, path: Path, value: dict[str, Any], pattern: str
             document.refuse((*path, "verdicts", word), "bad-value", message, hint, key=True)
 
 
+workspace, net = _choice(*WAYS), _choice(*NETS)
+"""Where agents work, and whether they have the network there."""
+
+
 KEYS: dict[str, Reader] = {
     "allowed_transitions": _allowed,
     "backend": text,
@@ -368,5 +373,8 @@ KEYS: dict[str, Reader] = {
     "evaluator": _evaluator,
     "force_implicit": flag,
     "in_place": flag,
+    "workspace": workspace,
+    "lend": texts,
+    "net": net,
     "description": text,
 }

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond.language import frontmatter, policy
 from raymond.language.frontmatter import Document, Path
-from raymond.language.policy_keys import count, dollars, flag, name, text, texts
+from raymond.language.policy_keys import count, dollars, flag, name, net, text, texts, workspace
 
 SETTINGS_FILE = "workflow.yaml"
 
@@ -27,6 +27,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     python: str = ""
     small_model: str = ""
     include: tuple[str, ...] = ()
+    workspace: str = ""
+    carry: tuple[str, ...] = ()
+    lend: tuple[str, ...] = ()
+    net: str = ""
     lint_ignore: dict[str, str] = {}
     defaults: dict[str, Any] = {}
     """Fields of the policy of every state that does not set them."""
@@ -101,6 +105,10 @@ _KEYS = {
     "python": text,
     "small_model": name,
     "include": texts,
+    "workspace": workspace,
+    "carry": texts,
+    "lend": texts,
+    "net": net,
     "lint": _lint,
 }
 

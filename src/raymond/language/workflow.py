@@ -72,6 +72,11 @@ class Workflow(Struct):
     judges: dict[str, list[str]] | None = None
     """What `judges.of` has found."""
 
+    @property
+    def has_workspaces(self) -> bool:
+        """Whether some state says where it works."""
+        return any(state.policy.workspace for state in self.states.values())
+
 
 def build(
     name: str,

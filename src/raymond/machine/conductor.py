@@ -194,6 +194,11 @@ class Conductor:
         if leftovers:
             self._commit(now, [LeftoversEnded(count=leftovers)])
 
+    def note(self, events: list[Event], now: float) -> None:
+        """Something happened to the run as a whole that nothing follows from."""
+        if events:
+            self._commit(now, events)
+
     # What follows
 
     def proceed(self, now: float) -> None:

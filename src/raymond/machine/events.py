@@ -309,6 +309,21 @@ class AgentHeld(Fact, frozen=True, kw_only=True):
     pool: str
 
 
+class TreeMade(Fact, frozen=True, kw_only=True):
+    """The tree of the run's workspace was made."""
+
+    head: str
+    """The commit that the project stood at."""
+    commit: str
+    """The same with what was not committed; the same one if there was nothing."""
+
+
+class WorkSaved(Fact, frozen=True, kw_only=True):
+    """What agents did in the workspace is under a reference of the repository."""
+
+    commit: str
+
+
 class BackendClosed(Fact, frozen=True, kw_only=True):
     """No turn of `backend` starts before `until`; 0 means before a person resumes the run.
 
@@ -372,6 +387,8 @@ Event: TypeAlias = (
     | WorkflowChanged
     | BackendClosed
     | BackendOpened
+    | TreeMade
+    | WorkSaved
 )
 
 

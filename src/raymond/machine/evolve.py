@@ -66,9 +66,11 @@ from raymond.machine.events import (
     StepRefused,
     StepStarted,
     TransitionHeld,
+    TreeMade,
     WaitEnded,
     WaitStarted,
     WorkflowChanged,
+    WorkSaved,
 )
 from raymond.machine.label import label_of
 from raymond.machine.limits import limits_of
@@ -201,6 +203,14 @@ def _workflow_changed(run: Run, event: WorkflowChanged) -> None:
         rename(agent, event.renamed)
         if agent.status == READY and agent.pool != pool_of(run, agent.state):
             hold(run, agent, "")
+
+
+def _tree_made(run: Run, event: TreeMade) -> None:
+    run.tree = event
+
+
+def _work_saved(run: Run, event: WorkSaved) -> None:
+    run.saved = event.commit
 
 
 def _backend_closed(run: Run, event: BackendClosed) -> None:
@@ -425,6 +435,8 @@ _CHANGES: dict[type, Change] = {
     LimitsChanged: _limits_changed,
     RunMoved: _run_moved,
     WorkflowChanged: _workflow_changed,
+    TreeMade: _tree_made,
+    WorkSaved: _work_saved,
     BackendClosed: _backend_closed,
     BackendOpened: lambda run, event: (probe if event.probing else reopen)(run, event.backend),
     StepStarted: step_changes.started,

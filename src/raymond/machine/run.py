@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, SLEEPING, Agent, Closed, Visit
-from raymond.machine.events import UNRECORDED, Program, Recording, RunStarted, RunStopped
+from raymond.machine.events import UNRECORDED, Program, Recording, RunStarted, RunStopped, TreeMade
 from raymond.machine.limits import Limits
 from raymond.machine.outcome import Outcome
 from raymond.machine.rights import Rights
@@ -102,6 +102,10 @@ class Run(Struct):
     """Where else its last driver wrote what happened."""
     seals: dict[str, int] = field(default_factory=dict)
     """Directory -> the step that took down what decides its checks, of visits that ended without a green one."""
+    tree: TreeMade | None = None
+    """Of a run with a workspace: what its tree began with."""
+    saved: str = ""
+    """The commit with what agents did there."""
     leftovers: int = 0
     """Processes that finished steps had left running, and that the last driver ended when it left."""
 

@@ -121,5 +121,12 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     programs: list[Program] = []
     """What answers its prompts; empty in a run of scripts, and in journals of earlier releases."""
     recording: Recording = UNRECORDED
+    workspace: str = "here"
+    """Where agents work, unless their state says it more narrowly: `here`, `copy` or `isolated`."""
+    carry: list[str] = []
+    """What is shown to agents in a workspace besides what git tracks."""
+    lend: list[str] = []
+    """What of the person's agents in a workspace may use."""
+    net: str = "on"
     loop: str = ""
     """The loop that it is, if it is one: `continuous-session` or `ralph`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from raymond.backends import Delayed, Direct, Trouble, Turn
+from raymond.backends import Delayed, Direct, Trouble
 from raymond.backends.guard import GuardedDirect
 from raymond.machine.inputs import Spending
 from raymond.steps.job import TurnJob
@@ -54,7 +54,7 @@ class DirectTurn(TurnStep):
             super().check(now)
             return
         try:
-            _write(self.turn, self._answer.writes)
+            _write(self.outside(self.turn.cwd), self.outside(self.turn.task_folder), self._answer.writes)
         except OSError as error:
             ending = Trouble(kind="setup", error=f"cannot write {error.filename}: {(error.strerror or '').lower()}")
         else:
@@ -72,6 +72,6 @@ class DirectTurn(TurnStep):
             self.interrupted(Spending())
 
 
-def _write(turn: Turn, writes: Mapping[str, str]) -> None:
+def _write(cwd: str, task_folder: str, writes: Mapping[str, str]) -> None:
     for name, text in writes.items():
-        folders.write_for(turn.cwd, turn.task_folder, name, text)
+        folders.write_for(cwd, task_folder, name, text)

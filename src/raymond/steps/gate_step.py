@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from typing import assert_never
 
 import msgspec
@@ -68,13 +69,15 @@ class GateStep(Step):
         ours.setblocking(False)
         self._socket = ours
         argv = [sys.executable, "-P", "-S", "-c", _RUN, msgspec.json.encode(_import_path()).decode()]
-        env = {b"PATH": os.environb.get(b"PATH", b""), MARK.encode(): self.host.marks.of(self.number).encode()}
+        env: Mapping[bytes, bytes] = {
+            b"PATH": os.environb.get(b"PATH", b""),
+            MARK.encode(): self.host.marks.of(self.number).encode(),
+        }
         try:
             with theirs:
+                argv, env, cwd = self.entered(argv, env, {self.host.seals: True})
                 noted = self.host.marks.noting(argv, self.number)
-                self.pid = spawn(
-                    noted, env, self.job.cwd, stdin=self._given, stdout=theirs.fileno(), stderr=theirs.fileno()
-                )
+                self.pid = spawn(noted, env, cwd, stdin=self._given, stdout=theirs.fileno(), stderr=theirs.fileno())
         except OSError as error:
             if faults.is_passing(error):
                 raise
@@ -91,7 +94,7 @@ class GateStep(Step):
             timeout=job.timeout,
             reruns=job.reruns,
             environment=self._environment(),
-            cwd=job.cwd,
+            cwd=job.cwd if job.way == "isolated" else self.outside(job.cwd),
             key=job.key,
             step=job.step,
             turns=job.turns,
@@ -117,7 +120,7 @@ class GateStep(Step):
         return environment(given, more, self._caches)
 
     def _end_early(self, error: OSError) -> None:
-        cwd = self.job.cwd
+        cwd = self.outside(self.job.cwd)
         what = f"the directory {cwd} is gone" if not os.path.isdir(cwd) else "the check cannot start"
         self._found = Found(verdict="could not start", reason=f"{what}: {(error.strerror or '').lower()}")
         self._conclude()

@@ -7,6 +7,7 @@ from msgspec import Struct
 from raymond.backends import Turn
 from raymond.language.evaluator import Evaluator
 from raymond.language.policy import Policy
+from raymond.language.ways import Way, narrowed
 from raymond.machine import failures, gates, variables
 from raymond.machine.agent import SCRIPTS, Agent, backend_of
 from raymond.machine.rules import rules_of
@@ -32,6 +33,10 @@ class Job(Struct, frozen=True, kw_only=True, tag=True):
     policy: Policy
     silence: float
     """Seconds without output after which the step is stopped."""
+    way: Way = "here"
+    """Where it works."""
+    lend: tuple[str, ...] = ()
+    net: str = "on"
     backend: str = ""
     """Who answers; empty for a script."""
 
@@ -115,6 +120,7 @@ def _script_job(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob:
         roots=tuple(start.roots),
         policy=policy,
         silence=_silence(run, policy),
+        **_place(run, policy),
         script=f"{workspace.workflow_dir}/{agent.state}",
         python=workflow.settings.python,
         values=variables.values(run, workspace, agent),
@@ -143,6 +149,7 @@ def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
         roots=tuple(start.roots),
         policy=policy,
         silence=_silence(run, policy),
+        **_place(run, policy),
         timeout=policy.gate_timeout or gates.TIMEOUT,
         reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
         key=start.key,
@@ -167,6 +174,7 @@ def _evaluator_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob | Pa
         "roots": tuple(start.roots),
         "policy": policy,
         "silence": _silence(run, policy),
+        **_place(run, workspace.workflow.states[agent.state].policy),
         "evaluator": evaluator,
     }
     if agent.pool == SCRIPTS:
@@ -203,12 +211,23 @@ def _turn_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob:
         roots=tuple(start.roots),
         policy=policy,
         silence=_silence(run, policy),
+        **_place(run, policy),
         backend=backend_of(agent.pool),
         turn=agent.visit.turn,
         invocation=turn_of(run, workspace, agent, ""),
         tool_silence=policy.tool_timeout or start.tool_timeout or failures.TOOL_TIME,
         retryable=tuple(start.retryable),
     )
+
+
+def _place(run: Run, policy: Policy) -> dict[str, Any]:
+    """Where the step works, and with what."""
+    start = run.start
+    if start.workspace == "here" and not policy.workspace:
+        return {}
+    lend = start.lend if policy.lend is None else [one for one in policy.lend if one in start.lend]
+    net = "off" if "off" in (start.net, policy.net) else "on"
+    return {"way": narrowed(start.workspace, policy.workspace), "lend": tuple(lend), "net": net}
 
 
 def _silence(run: Run, policy: Policy) -> float:

@@ -90,8 +90,8 @@ class PatternStep(Step):
             said=said,
             problem=problem,
             spent=Spending(offset=self._record.end()),
-            directories=directories(self.job, asked),
-            files=shown_files(self.job, asked),
+            directories=directories(self.job, asked, self.host.place),
+            files=shown_files(self.outside(self.job.cwd), asked),
         )
         self.host.report(self, judged)
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -80,7 +81,11 @@ class ProgramTurn(TurnStep):
         except (OSError, ValueError) as error:
             if faults.is_passing(error):
                 raise
-            what = "the directory is gone" if not os.path.isdir(self.turn.cwd) else f"cannot start {command.argv[0]}"
+            what = (
+                "the directory is gone"
+                if not os.path.isdir(self.outside(self.turn.cwd))
+                else f"cannot start {command.argv[0]}"
+            )
             why = getattr(error, "strerror", None) or str(error)
             self._fail_to_start(Trouble(kind="setup", error=f"{what}: {why.lower()}"))
             return
@@ -107,15 +112,19 @@ class ProgramTurn(TurnStep):
 
     def _spawn(self, command: Command) -> None:
         left_out = {name.encode() for name in command.without}
-        env = {name: value for name, value in self.host.environment.items() if name not in left_out}
-        env |= {os.fsencode(key): os.fsencode(value) for key, value in command.environment.items()}
-        env[MARK.encode()] = self.host.marks.of(self.number).encode()
+        env: Mapping[bytes, bytes] = {
+            name: value for name, value in self.host.environment.items() if name not in left_out
+        }
+        added = {os.fsencode(key): os.fsencode(value) for key, value in command.environment.items()}
+        env = {**env, **added, MARK.encode(): self.host.marks.of(self.number).encode()}
         folder, flags = self.turn.spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         prompt = os.path.join(folder, "prompt")
         with contextlib.ExitStack() as given:
             out, err = (_opened(os.path.join(folder, name), flags, given) for name in ("out", "err"))
-            argv = self.host.marks.noting(command.argv, self.number)
-            self.pid = spawn(argv, env, self.turn.cwd, stdin=prompt, stdout=out, stderr=err)
+            shown = {folder: False, **dict.fromkeys(command.folders, True)}
+            argv, env, cwd = self.entered(command.argv, env, shown, command.needs)
+            argv = self.host.marks.noting(argv, self.number)
+            self.pid = spawn(argv, env, cwd, stdin=prompt, stdout=out, stderr=err)
 
     def _fail_to_start(self, trouble: Trouble) -> None:
         self._gone = True
@@ -307,6 +316,8 @@ class ProgramTurn(TurnStep):
         kind, error = self._verdict or (None, "")
         if self.reader.ending:
             self.conclude(self.reader.ending)
+        elif why := self.refusal(code):
+            self.conclude(Trouble(kind="setup", error=f"its workspace cannot be entered: {why}"))
         elif kind:
             self.host.marks.end(step=self.number)
             self.conclude(Trouble(kind=kind, error=error, spent=self.reader.spent()))

@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.store.transcripts import PUBLISH_EVERY
 from raymond.system import faults
-from raymond.system.files import contents, private
+from raymond.system.files import contents, make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import DEV_NULL, spawn
 
@@ -85,7 +85,13 @@ class ScriptStep(Step):
         self._ended_at = FAR
         self._left = _LAST
         self._files: list[str] = []
-        self._out_file = OutFile(host.spool, job.step)
+        self._folder = host.spool
+        """Where the files of the step are."""
+        self._shown: dict[str, bool] = {}
+        if job.way == "isolated":
+            self._folder = f"{host.spool}/{job.step}.files"
+            self._shown[self._folder] = True
+        self._out_file = OutFile(self._folder, job.step)
         self._decision: Answer | None = None
         """What it wrote into that file, while it is read."""
 
@@ -94,8 +100,8 @@ class ScriptStep(Step):
         job = self.job
         if self.host.unpacked.check(job.state):
             self.host.show(self.agent, "note", self.host.unpacked.note)
+        make_private(self._folder) if self._shown else self.host.make_spool()
         env = self._environment()
-        self.host.make_spool()
         self.make_task_folder()
         argv = [*runner(job.state, job.python), job.script]
         try:
@@ -109,7 +115,7 @@ class ScriptStep(Step):
         self.host.watcher.watch(self.pid, self._gone)
         self.host.stock()
 
-    def _spawn(self, argv: list[str], env: dict[bytes, bytes]) -> None:
+    def _spawn(self, argv: list[str], env: Mapping[bytes, bytes]) -> None:
         with contextlib.ExitStack() as given:
             ends: list[int] = []
             for name in ("out", "err"):
@@ -117,11 +123,12 @@ class ScriptStep(Step):
                 self._open[reader] = name
                 given.callback(os.close, writer)
                 ends.append(writer)
+            argv, env, cwd = self.entered(argv, env, self._shown)
             noted = self.host.marks.noting(argv, self.number)
-            self.pid = spawn(noted, env, self.job.cwd, stdout=ends[0], stderr=ends[1])
+            self.pid = spawn(noted, env, cwd, stdout=ends[0], stderr=ends[1])
 
     def _end_early(self, error: OSError, program: str) -> None:
-        cwd = self.job.cwd
+        cwd = self.outside(self.job.cwd)
         what = f"the directory {cwd} is gone" if not os.path.isdir(cwd) else f"cannot start {program}"
         message = f"{what}: {(error.strerror or '').lower()}"
         self.close()
@@ -165,8 +172,7 @@ class ScriptStep(Step):
             return b""
 
     def _file(self, name: str, parts: Iterable[bytes]) -> str:
-        path = os.path.join(self.host.spool, f"{self.number}.{name}")
-        self.host.make_spool()
+        path = os.path.join(self._folder, f"{self.number}.{name}")
         with open(path, "wb", opener=private) as file:
             file.writelines(parts)
         self._files.append(path)
@@ -355,6 +361,8 @@ class ScriptStep(Step):
             self.fail(kind or "crash", error, spent, self._exit, output=self._output(error))
         elif self._exit is None:
             self.fail("crash", UNKNOWN_EXIT, spent)
+        elif why := self.refusal(self._exit):
+            self.fail("setup", f"its workspace cannot be entered: {why}", spent)
         elif self._exit:
             kind, error = _what_failed(self._exit, self._errors)
             self.fail(kind, error, spent, self._exit, output=self._output(error))
@@ -367,8 +375,8 @@ class ScriptStep(Step):
                 agent=self.agent,
                 reading=reading,
                 spent=spent,
-                directories=directories(job, asked),
-                files=shown_files(job, asked),
+                directories=directories(job, asked, self.host.place),
+                files=shown_files(self.outside(job.cwd), asked),
                 text=self._printed if job.policy.evaluator else "",
             )
             self.host.report(self, output)

@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Ask, Transition
 from raymond.machine.asked_file import AskedFile
-from raymond.steps.job import Job
 from raymond.store import asked_files
 
 
-def shown_files(job: Job, asked: Iterable[Transition]) -> tuple[AskedFile, ...] | Refusal:
+def shown_files(cwd: str, asked: Iterable[Transition]) -> tuple[AskedFile, ...] | Refusal:
     """What they are now, or why they cannot be shown."""
     for one in asked:
         if isinstance(one, Ask) and one.files.strip():
-            return asked_files.take(job.cwd, one.files)
+            return asked_files.take(cwd, one.files)
     return ()

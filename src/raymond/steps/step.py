@@ -4,7 +4,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from raymond.errors import JournalError
 from raymond.machine.failures import Kind
@@ -19,6 +20,9 @@ from raymond.system.files import make_private
 from raymond.system.marks import Marks
 from raymond.system.polling import Poll
 from raymond.system.processes import GRACE, Watcher, signal_group
+
+if TYPE_CHECKING:  # most runs have no workspace, and start without it
+    from raymond.workspace.place import Place
 
 FAR = float("inf")
 UNKNOWN_EXIT = "its exit code is unknown: another part of this process has taken it"
@@ -47,6 +51,7 @@ class Host:
         report: Callable[["Step", Ending], None],
         named: Callable[[str, str], None],
         show: Callable[[str, str, str], None],
+        place: "Place | None" = None,
     ) -> None:
         self.poll = Poll()
         self.watcher = Watcher(self.poll)
@@ -74,6 +79,8 @@ class Host:
         """Backends whose program cannot be used, and why."""
         self.wants_raw = False
         """Somebody wants to see every line that a program prints, as the kind `raw`."""
+        self.place = place
+        """The workspace of the run, if some of its steps work in one."""
         self.show = show
         """Called with agent, kind (print, tool, text, note, words, context, life) and text while a step runs."""
         self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"RAYMOND_")}
@@ -210,11 +217,52 @@ class Step:
         """Report an interruption without waiting for the process to end."""
         self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent))
 
+    def entered(
+        self, argv: list[str], env: Mapping[bytes, bytes], shown: Mapping[str, bool], needs: Iterable[str] = ()
+    ) -> tuple[list[str], Mapping[bytes, bytes], str]:
+        """What to start, with which environment and in which directory, so that the step works where it should.
+
+        `shown` are paths that it finds although they are in places that are empty for it, and whether it may write.
+        """
+        job, place = self.job, self.host.place
+        if place is None or job.way == "here":
+            return argv, env, job.cwd
+        if job.way == "isolated":
+            from raymond.workspace import home
+
+            shown = {**shown, **home.lent(job.lend, env), self.host.unpacked.path: False}
+            env = home.environment(env, job.lend, needs)
+        self.host.make_spool()
+        argv, cwd = place.entered(
+            argv,
+            way=job.way,
+            cwd=job.cwd,
+            name=str(self.number),
+            environment=env,
+            shown=shown,
+            net=job.net,
+            aside=os.path.join(self.host.spool, f"{self.number}.plan"),
+        )
+        return argv, env, cwd
+
+    def refusal(self, exit_code: int | None) -> str:
+        """Why its workspace could not be entered; empty when it was."""
+        if self.host.place is None or self.job.way != "isolated":
+            return ""
+        return self.host.place.refusal(str(self.number), exit_code)
+
+    def outside(self, path: str) -> str:
+        """Where a path that the step knows is on this machine."""
+        return path if self.host.place is None or self.job.way == "here" else self.host.place.outside(path)
+
     def make_task_folder(self) -> None:
         """Make the folder the agent keeps files in."""
         if self.job.task_folder:
+            tree, folder = self.host.tree, self.job.task_folder
+            if self.job.way == "isolated":
+                tree, folder = self.outside(tree), self.outside(folder)
             try:
-                exports.make(self.job.task_folder, self.host.tree)
+                exports.make(folder, tree)
             except JournalError as error:
                 cause = error.__context__
                 if faults.is_passing(cause):

@@ -40,7 +40,9 @@ class TurnStep(Step):
         """Pieces of a text that were not shown yet."""
         self._door = host.secrets.stream()
         turn = job.invocation
-        self.turn = replace(turn, spool=os.path.join(host.spool, turn.spool))
+        self.turn = replace(turn, spool=os.path.join(host.spool, turn.spool), isolated=job.way == "isolated")
+        if job.way == "copy":
+            self.turn = replace(self.turn, cwd=self.outside(turn.cwd))
         self._record = host.transcripts.step(
             job.agent,
             step=job.step,
@@ -160,8 +162,8 @@ class TurnStep(Step):
             spent=_at(ending.spent, offset),
             session=ending.session,
             denied=tuple(self._denied),
-            directories=directories(self.job, asked),
-            files=shown_files(self.job, asked),
+            directories=directories(self.job, asked, self.host.place),
+            files=shown_files(self.outside(self.job.cwd), asked),
             text=answer.text[-evaluators.LONGEST :] if _is_kept(self.job.policy) else "",
         )
         self.host.report(self, output)
@@ -176,8 +178,8 @@ class TurnStep(Step):
             said=said,
             spent=spent,
             denied=tuple(self._denied),
-            directories=directories(self.job, asked),
-            files=shown_files(self.job, asked),
+            directories=directories(self.job, asked, self.host.place),
+            files=shown_files(self.outside(self.job.cwd), asked),
         )
         self.host.report(self, judged)
 

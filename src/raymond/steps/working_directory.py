@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Fork, Reset, Transition
@@ -10,10 +11,25 @@ from raymond.steps.job import Job
 from raymond.system import git
 from raymond.text import is_text
 
+if TYPE_CHECKING:
+    from raymond.workspace.place import Place
 
-def directories(job: Job, asked: Iterable[Transition]) -> dict[str, str | Refusal]:
+
+def directories(job: Job, asked: Iterable[Transition], place: "Place | None" = None) -> dict[str, str | Refusal]:
     """Every `cd` in `asked` -> its absolute directory, or why it is refused."""
-    return {one.cd: _resolve(job, one.cd) for one in asked if isinstance(one, (Fork, Reset)) and one.cd}
+    given = [one.cd for one in asked if isinstance(one, (Fork, Reset)) and one.cd]
+    if place is None or job.way == "here":
+        return {cd: _resolve(job, cd) for cd in given}
+    return {cd: _in_tree(job, cd, place) for cd in given}
+
+
+def _in_tree(job: Job, given: str, place: "Place") -> str | Refusal:
+    """The same for a step that works in a tree of its own, which it cannot leave."""
+    path = os.path.realpath(os.path.join(place.outside(job.cwd), given)) if "\0" not in given else ""
+    named = place.project(path)
+    if named == path or not os.path.isdir(path) or not is_text(named):
+        return Refusal("directory", f'cd="{given}": there is no such directory in the workspace of this run')
+    return named
 
 
 def _resolve(job: Job, given: str) -> str | Refusal:

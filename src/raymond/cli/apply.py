@@ -1,0 +1,44 @@
+"""`raymond apply`: bring the work of a run with a workspace into the checkout."""
+
+import sys
+
+import click
+
+from raymond.cli import choice
+from raymond.cli.names import RUN
+from raymond.control import inside, workspaces
+from raymond.faces.foreign_text import said
+from raymond.faces.words import many
+
+_SHOWN = 20
+
+
+@click.command("apply")
+@click.argument("id_", metavar="[ID]", type=RUN, required=False)
+def command(id_: str | None) -> int:
+    """Write what run ID changed in its workspace into your checkout: all of it, or nothing if a file is in the way."""
+    inside.check_person("apply")
+    found = choice.find(id_, "apply")
+    applied = workspaces.apply(found.project, found.read())
+    for path, why in applied.left_out:
+        print(said(f"not taken from the workspace: {path} ({why})", sys.stderr), file=sys.stderr)
+    if applied.conflicts:
+        print(f"error: nothing was written: you changed {many(len(applied.conflicts), 'file')} since", file=sys.stderr)
+        _list(applied.conflicts)
+        tip = f"refs/raymond/{found.id}/tip"
+        print(f"hint: git diff {tip} -- FILE shows the difference; commit yours, then git merge {tip}", file=sys.stderr)
+        return 1
+    if not applied.changed:
+        why = f"everything of {found.id} is there already" if applied.there else f"{found.id} has changed nothing"
+        print(why, file=sys.stderr)
+        return 0
+    print(f"{many(len(applied.changed), 'file')} of {found.id} brought home; nothing is committed", file=sys.stderr)
+    _list(applied.changed)
+    return 0
+
+
+def _list(paths: list[str]) -> None:
+    for path in paths[:_SHOWN]:
+        print(said(f"  {path}", sys.stderr), file=sys.stderr)
+    if len(paths) > _SHOWN:
+        print(f"  and {len(paths) - _SHOWN} more", file=sys.stderr)

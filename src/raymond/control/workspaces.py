@@ -1,0 +1,125 @@
+"""The workspace of a run: whether it can have one, its tree, and what becomes of the work."""
+
+import os
+from time import time
+
+from msgspec import Struct
+
+from raymond.errors import UsageError
+from raymond.language.ways import Way, narrowed, widens
+from raymond.language.workflow import Workflow
+from raymond.machine.events import RunStarted
+from raymond.machine.run import Run
+from raymond.store.project import Project
+from raymond.system import git
+from raymond.workspace import ability, home, tree
+from raymond.workspace.place import Place
+
+FOLDER = "workspace"
+"""The folder in that of a run which holds its trees."""
+
+
+def way_of(start: RunStarted, workflow: Workflow) -> Way:
+    """The narrowest way in which a state of the run works."""
+    found: Way = "here"
+    for state in workflow.states.values():
+        found = narrowed(found, narrowed(start.workspace, state.policy.workspace))
+    return narrowed(found, start.workspace)
+
+
+def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
+    """Refuse a run whose agents could not work where it says."""
+    way = way_of(start, workflow)
+    for state in workflow.states.values():
+        own = state.policy.workspace
+        if widens(start.workspace, own):
+            hint = f"remove it there, or --workspace {own}"
+            raise UsageError(f"{state.name} says `workspace: {own}`, and the run works {start.workspace}", hint=hint)
+        if own and own != way and own != "here":
+            raise UsageError(
+                f"{state.name} says `workspace: {own}`, and others work {way}", hint="a run has one kind of workspace"
+            )
+        for one in state.policy.lend or ():
+            if one not in start.lend:
+                hint = "name it in workflow.yaml too, for the run: a state can only be lent less"
+                raise UsageError(f"{state.name} is lent `{one}`, and its run is not", hint=hint)
+    if way == "here":
+        return
+    home.check(start.lend)
+    if way == "copy" and (start.net == "off" or any(one.policy.net == "off" for one in workflow.states.values())):
+        raise UsageError("`net: off` needs --workspace isolated", hint="a copy uses the network as you do")
+    tree.check(project.tree if git.top(start.cwd) else "")
+    if way == "isolated":
+        able = ability.probe(os.path.join(project.home.path, "probes"))
+        if able.problem:
+            raise UsageError(f"steps cannot be isolated on this machine: {able.problem}", hint=able.hint)
+
+
+def place_of(project: Project, run: Run, workflow: Workflow) -> Place | None:
+    """Where the steps of a run work that do not work here; None when all of them do."""
+    way = way_of(run.start, workflow)
+    if way == "here":
+        return None
+    id = run.start.workflow_id
+    return Place(project.run(id).file(FOLDER), project.tree, id, project.home.path, way)
+
+
+class Applied(Struct, frozen=True):
+    """What was brought home."""
+
+    changed: list[str]
+    there: int
+    """How many files were there already."""
+    conflicts: list[str]
+    left_out: list[tuple[str, str]]
+
+
+def find(project: Project, run: Run) -> Place:
+    """The workspace of a run; refused when it has none."""
+    start, id = run.start, run.start.workflow_id
+    if run.tree is None:
+        hint = "its agents work in the project itself" if start.workspace == "here" else "it has not begun"
+        raise UsageError(f"{id} has no workspace", hint=hint)
+    way: Way = "copy" if start.workspace == "copy" else "isolated"
+    return Place(project.run(id).file(FOLDER), project.tree, id, project.home.path, way)
+
+
+def apply(project: Project, run: Run) -> Applied:
+    """Bring the work of a run into the person's checkout: all of it, or nothing where something is in the way."""
+    from raymond.workspace import apply as applying
+
+    place = find(project, run)
+    commit, left_out = run.saved, list[tuple[str, str]]()
+    if place.is_there:
+        commit, left_out = save(place)
+    if not commit or run.tree is None:
+        return Applied([], 0, [], left_out)
+    done = applying.apply(project.tree, run.start.workflow_id, run.tree.commit, commit)
+    return Applied(done.changed, done.there, done.conflicts, left_out)
+
+
+def save(place: Place) -> tuple[str, list[tuple[str, str]]]:
+    """Put what is in the tree now under its reference; the commit, and what was not taken."""
+    taken = place.harvest()
+    return place.save(taken, f"raymond: {place.run}\n", round(time(), 3)), taken.left_out
+
+
+def shell(project: Project, run: Run, agent: str) -> int:
+    """Open a shell where an agent works; its exit code."""
+    from raymond.workspace import home as homes
+
+    place = find(project, run)
+    if not place.is_there:
+        hint = f"git worktree add DIR {place.tip}"
+        raise UsageError(f"the workspace of {place.run} went when the run ended", hint=hint)
+    known = run.agents.get(agent)
+    if agent and known is None:
+        raise UsageError(f"{place.run} has no agent `{agent}`", hint=f"raymond status {place.run} names them")
+    start = run.start
+    place.open(start.carry, lambda text: None, 0.0)
+    environment = dict(os.environb)
+    shown = homes.lent(start.lend, environment)
+    if place.way == "isolated":
+        environment = homes.environment(environment, start.lend, ())
+    program = os.environ.get("SHELL") or "/bin/sh"
+    return place.call([program], known.cwd if known and known.cwd else start.cwd, environment, shown, start.net)
