@@ -1,8 +1,6 @@
 """What happened: the facts a run is made of, in past tense.
 
-A journal is read by every later release. Fields are only added, always with a default; an event is never renamed,
-removed or given another meaning. Names of states are resolved, directories absolute, times UTC seconds: folding a
-journal needs nothing else.
+Names of states are resolved, directories absolute, times UTC seconds: folding a journal needs nothing else.
 """
 
 from typing import Literal, TypeAlias, TypeGuard
