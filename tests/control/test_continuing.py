@@ -109,9 +109,7 @@ def test_a_run_whose_driver_died_is_interrupted_whoever_answers_it() -> None:
     ("stop", "status"),
     [
         (RunStopped(kind="paused"), "paused"),
-        (RunStopped(kind="parked"), "paused"),
         (RunStopped(kind="signal", signal=signal.SIGINT), "paused"),
-        (RunStopped(kind="signal", reason="of a release that did not name the signal"), "paused"),
         (RunStopped(kind="stop"), "stopped"),
         (RunStopped(kind="limit", limit="iterations", amount=1), "stopped"),
         (RunStopped(kind="signal", signal=signal.SIGTERM), ""),

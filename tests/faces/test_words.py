@@ -118,10 +118,9 @@ ASKS = '<ask next="N">why?</ask>'
         (ended_in_failure(), "failed", 1, None),
         (done(), "completed", 0, None),
         (stopped(kind="paused"), "paused", 3, "paused with Ctrl-C"),
-        (stopped(kind="parked", reason="because"), "paused", 3, "because"),
         (stopped(kind="signal", signal=15), "paused", 3, "stopped by SIGTERM"),
         (stopped(kind="stop"), "stopped", 3, "stopped on request"),
-        (stopped(kind="limit", reason="because"), "stopped", 4, "because"),
+        (stopped(kind="limit", limit="turns", amount=7.0), "stopped", 4, "max_turns (7) was reached"),
         (over_budget(), "stopped", 4, "max_iterations (1) was reached"),
         (out_of_time(), "stopped", 4, "max_time (1m) was reached"),
         (done_while_pausing(), "completed", 0, None),
@@ -238,11 +237,6 @@ STOPS: list[tuple[RunStopped, str]] = [
         RunStopped(kind="limit", limit="wait", amount=3600.0, backend="claude", wait=7201.0),
         "claude is unavailable for 2h (usage limit), longer than max_wait (1h)",
     ),
-    # What earlier releases wrote is shown as it stands.
-    (RunStopped(kind="parked", reason="parked with Ctrl-C"), "parked with Ctrl-C"),
-    (RunStopped(kind="signal", reason="stopped by SIGTERM"), "stopped by SIGTERM"),
-    (RunStopped(kind="stop", reason="stop was asked for"), "stop was asked for"),
-    (RunStopped(kind="limit", reason="the budget of $1.00 is spent"), "the budget of $1.00 is spent"),
 ]
 
 
@@ -276,8 +270,6 @@ PAUSES: list[tuple[AgentPaused, str]] = [
         AgentPaused(agent="main", kind="overload", reason="529", backend="claude"),
         "claude was overloaded for too long: 529",
     ),
-    # What earlier releases wrote is shown as it stands.
-    (AgentPaused(agent="main", reason="refused: Edit (on_denied: pause)"), "refused: Edit (on_denied: pause)"),
 ]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from builders import START, Play, place, start
 from raymond.language.refusal import Refusal
-from raymond.machine import decide, evolve, prompts, schedule
-from raymond.machine.agent import Rest, Stuck, Visit, rebased
+from raymond.machine import decide, evolve, schedule
+from raymond.machine.agent import Rest, Visit, rebased
 from raymond.machine.events import (
     AgentStarted,
     Decision,
@@ -26,7 +26,6 @@ from raymond.machine.limits import Limits
 from raymond.machine.outcome import Outcome
 from raymond.machine.rights import Rights
 from raymond.machine.run import Run
-from raymond.views.status import run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": "", "T.py": ""}
 WAVE = "<fork>A</fork><fork>S</fork><fork>B</fork><fork>T</fork><fork>A</fork><fork>S</fork><wait>N</wait>"
@@ -114,67 +113,6 @@ def test_new_limits_change_what_they_name(event: LimitsChanged, limits: Limits, 
     evolve.evolve(made, event)
     assert (made.limits, made.rights) == (limits, Rights("plan", tools, (), True))
     assert (made.start.max_turns, made.start.allowed_tools) == (7, ["Read"]), "the event itself is what it was"
-
-
-# What earlier releases wrote
-
-
-def old(play: Play, *written: str) -> None:
-    """A decision of an earlier release, as it stands in a journal."""
-    text = f'{{"seq":{play.run.seq + 1},"time":{play.now},"events":[{",".join(written)}]}}'
-    play.commit(msgspec.json.decode(text, type=Decision).events)
-
-
-@pytest.mark.parametrize(
-    ("kind", "reason", "status"),
-    [
-        ("parked", "parked with Ctrl-C", "paused"),
-        ("signal", "stopped by SIGTERM", "paused"),
-        ("stop", "stop was asked for", "stopped"),
-        ("limit", "the budget of $1.00 is spent", "stopped"),
-    ],
-)
-def test_a_stop_that_says_its_reason_in_a_sentence_is_still_a_stop(kind: Any, reason: str, status: str) -> None:
-    play = Play(FILES)
-    old(play, f'{{"type":"RunStopped","kind":"{kind}","reason":"{reason}"}}')
-    assert play.run.stop == RunStopped(kind=kind, reason=reason)
-    assert (run_status(play.run), schedule.owed(play.run)) == (status, [])
-    play.resume()
-    assert schedule.owed(play.run) == ["main"]
-
-
-def test_a_pause_that_says_only_its_reason_is_still_a_pause() -> None:
-    play = Play(FILES)
-    play.begin()
-    old(
-        play,
-        '{"type":"StepFailed","agent":"main","step":1,"kind":"auth","error":"log in","charged":false}',
-        '{"type":"BackendClosed","backend":"claude","kind":"auth","error":"log in"}',
-        '{"type":"AgentPaused","agent":"main","reason":"log in"}',
-    )
-    assert (play.main.status, play.main.visit.stuck, play.main.error) == ("paused", Stuck("", "log in"), "log in")
-    play.resume()
-    assert (play.main.status, play.main.visit.stuck) == ("ready", None)
-
-
-@pytest.mark.parametrize(
-    ("flag", "reason", "sent"),
-    [
-        ("capped", "you were stopped at a limit of cost", prompts.CAPPED),
-        ("blocked", "it was refused tools that it needs: Edit", prompts.BLOCKED),
-    ],
-)
-def test_a_turn_that_is_repeated_with_a_reason_in_words_is_still_told_why(flag: Any, reason: str, sent: str) -> None:
-    play = Play(FILES)
-    play.begin()
-    session = play.main.turn_session
-    old(
-        play,
-        f'{{"type":"StepRefused","agent":"main","step":1,"reason":"{reason}","session":"{session}","{flag}":true}}',
-    )
-    visit = play.main.visit
-    assert (play.main.status, visit.reminded_for, visit.reminders, visit.reminder) == ("ready", flag, 0, reason)
-    assert prompts.prompt(play.run, play.workspace, play.main) == sent
 
 
 # Visits

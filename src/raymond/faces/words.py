@@ -101,8 +101,6 @@ def crowd(pool: str, most: int) -> str:
 
 def stop(event: RunStopped) -> str:
     """Why a run stopped."""
-    if event.reason:
-        return event.reason  # of an earlier release
     match event.kind:
         case "limit":
             return _limit(event)

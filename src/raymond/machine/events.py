@@ -94,10 +94,8 @@ class WorkflowChanged(Fact, frozen=True, kw_only=True):
 class RunStopped(Fact, frozen=True, kw_only=True):
     """No new step starts."""
 
-    kind: Literal["paused", "stop", "signal", "limit", "cancelled", "parked"]
-    """`cancelled` is for good; `parked` is what earlier releases called `paused`."""
-    reason: str = ""
-    """The sentence that earlier releases wrote instead of the fields below."""
+    kind: Literal["paused", "stop", "signal", "limit", "cancelled"]
+    """`cancelled` is for good."""
     limit: Literal["", "budget", "iterations", "turns", "unpriced", "time", "wait"] = ""
     amount: float = ZERO
     """What the limit allowed: dollars, a number, or seconds."""
@@ -284,9 +282,8 @@ class AgentPaused(Fact, frozen=True, kw_only=True):
 
     agent: str
     reason: str = ""
-    """What the program said; a whole sentence in journals of earlier releases."""
-    kind: Literal["", "person", "step", "unknown", "denied", "auth", "billing", "overload", "review"] = ""
-    """Empty in journals of earlier releases."""
+    """What the program said."""
+    kind: Literal["person", "step", "unknown", "denied", "auth", "billing", "overload", "review"]
     tools: list[str] = []
     """What would allow the tools it was denied."""
     backend: str = ""
