@@ -547,7 +547,7 @@ class Watched:
         return answers
 
 
-STARTED = "13:46:40 run r started: test at START.md"
+STARTED = "13:46:40 run r started: test at START.md, no budget (default)"
 
 
 def test_the_block_stands_below_what_stays_and_is_drawn_in_its_place() -> None:

@@ -473,17 +473,17 @@ def test_results_of_all_agents_stand_by_name_the_last_thousand_of_them() -> None
 
 
 LINES: list[tuple[Event, str | None]] = [
-    (start(place(FILES)), "run test-1 started: test at START.md"),
+    (start(place(FILES)), "run test-1 started: test at START.md, no budget (default)"),
     (
         start(place(FILES), budget=10.0, budget_from="default"),
         "run test-1 started: test at START.md, budget $10.00 (default)",
     ),
     (start(place(FILES), budget_from="--budget"), "run test-1 started: test at START.md, no budget (--budget)"),
-    (events.RunResumed(), "run resumed"),
+    (events.RunResumed(version="1"), "run resumed"),
     (events.JournalCut(steps=7), "the end of the journal was lost; steps are counted from 8"),
     (events.ClockSet(seconds=-3600.0), "the clock was set back by 1h"),
     (events.ClockSet(seconds=90.0), "the clock was set forward by 1m 30s, or this machine slept"),
-    (events.RunMoved(cwd="/new/place"), "run continues in /new/place"),
+    (events.RunMoved(cwd="/new/place", before="/tree", after="/new/place"), "run continues in /new/place"),
     (
         events.BackendClosed(backend="scripts", kind="machine", error="no room", until=START + 300, most=3),
         f"scripts: at most 3 at once until {NOON}: no room",
@@ -604,7 +604,7 @@ LINES: list[tuple[Event, str | None]] = [
     (events.WaitStarted(agent="main", state="A.md"), "main waits for its forks, then A.md"),
     (events.WaitEnded(agent="main", state="A.md"), "main -> A.md (wait)"),
     (events.WaitEnded(agent="main", state="A.md", timed_out=True), "main -> A.md (wait, timed out)"),
-    (events.AskStarted(agent="main", question="why?", state="A.md"), "main asks: why?"),
+    (events.AskStarted(agent="main", question="why?", state="A.md", number=1), "main asks: why?"),
     (events.AskEnded(agent="main", state="A.md", answer="so"), "main -> A.md (answered)"),
     (events.AskEnded(agent="main", state="A.md", timed_out=True), "main -> A.md (nobody answered)"),
     (events.AgentEnded(agent="main", result="x"), "main done"),

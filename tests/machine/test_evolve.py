@@ -270,7 +270,7 @@ def test_what_a_person_asks_of_a_run_nobody_drives_does_not_count_as_driving(how
     if how == "changed":
         play.commit([WorkflowChanged(source="1" * 64)])
     elif how == "moved":
-        play.commit([RunMoved(cwd="/new")])
+        play.commit([RunMoved(cwd="/new", before="/tree", after="/new")])
     else:
         play.ask(how, text="so", budget=5.0)
     assert (play.run.now, play.run.driven_until) == (START + 5010, START + 10)
@@ -344,7 +344,7 @@ def test_an_agent_that_is_ready_waits_for_whoever_runs_its_state_now() -> None:
 def test_a_moved_run_is_in_the_new_directory_with_what_was_below_the_old_one() -> None:
     play = Play(FILES, scope_dir="/tree/flows", roots=["/tree/lib", "/other"], commit="1" * 40)
     before = play.run.start
-    play.commit([RunMoved(cwd="/new/place", commit="2" * 40)])
+    play.commit([RunMoved(cwd="/new/place", before="/tree", after="/new/place", commit="2" * 40)])
     start = play.run.start
     assert (start.cwd, start.scope_dir, start.roots) == (
         *("/new/place", "/new/place/flows"),
@@ -359,7 +359,7 @@ def test_every_agent_of_a_moved_run_goes_along_and_so_does_where_it_returns_to()
     play.say('<fork>A</fork><fork cd="x">B</fork><goto>A</goto>', cds={"x": "/else"})
     play.say('<reset cd="sub">N</reset>', cds={"sub": "/tree/sub"})
     play.say('<call return="B">A</call>')
-    play.commit([RunMoved(cwd="/new")])
+    play.commit([RunMoved(cwd="/new", before="/tree", after="/new")])
     assert {agent.id: agent.cwd for agent in play.run.agents.values()} == {
         "main": "/new/sub",
         "main_a1": "",
@@ -379,10 +379,10 @@ def test_a_conversation_that_was_lost_on_the_way_is_forgotten_and_the_others_are
     caller = play.main.session
     play.say("<goto>N</goto>")
     assert len({"", kept, caller, play.main.session}) == 4
-    play.commit([RunMoved(cwd="/new", lost=[caller])])
+    play.commit([RunMoved(cwd="/new", before="/tree", after="/new", lost=[caller])])
     assert [frame.conversation for frame in play.main.stack or ()] == [None]
     assert play.main.session != ""
-    play.commit([RunMoved(cwd="/new", lost=[play.main.session])])
+    play.commit([RunMoved(cwd="/new", before="/tree", after="/new", lost=[play.main.session])])
     assert (play.main.conversation, play.agent("main_a1").session) == (None, kept)
     play.begin()
     assert play.main.turn_base == "", "the next turn is fresh"
@@ -392,7 +392,7 @@ def test_a_move_changes_nothing_but_places_and_conversations() -> None:
     play = Play(FILES)
     play.say(WAVE)
     owed, statuses, key = schedule.owed(play.run), play.statuses(), play.run.start.key
-    play.commit([RunMoved(cwd="/new")])
+    play.commit([RunMoved(cwd="/new", before="/tree", after="/new")])
     assert (schedule.owed(play.run), play.statuses()) == (owed, statuses)
     assert (play.run.stop, play.run.final_status, play.run.start.key) == (None, "", key)
 

@@ -234,7 +234,7 @@ def test_the_seals_of_a_run_move_with_it() -> None:
     play.begin()
     play.check("failed", reason="red")
     play.begin()
-    play.commit([RunMoved(cwd="/elsewhere")])
+    play.commit([RunMoved(cwd="/elsewhere", before="/tree", after="/elsewhere")])
     assert play.main.visit.seal is not None
     assert play.main.visit.seal.cwd == "/elsewhere"
     assert [*play.run.seals] == ["/elsewhere"]

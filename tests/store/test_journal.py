@@ -23,7 +23,9 @@ from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 
-START = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/")
+START = RunStarted(
+    workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/", budget_from="", version="0.1.0"
+)
 FIRST = Decision(seq=1, time=1.0, events=[START, RunResumed(version="x" * 1000)])
 CREATE = """
 import os, signal, sys
@@ -52,7 +54,7 @@ def source(folder):
         file.write(b"zip")
 
 
-start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/")
+start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/", budget_from="", version="0.1.0")
 decision = Decision(seq=1, time=1.0, events=[start, RunResumed(version="x" * 1000)])
 for name in ("open", "write", "close", "mkdir", "rename", "unlink", "fdatasync", "fsync"):
     setattr(os, name, deadly(getattr(os, name)))

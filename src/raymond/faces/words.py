@@ -270,8 +270,6 @@ def _programs(found: Iterable[Program]) -> str:
 
 
 def _budget(event: RunStarted) -> str:
-    if not event.budget_from:
-        return ""  # of a release that did not say where it came from
     return f", {f'budget {prices.show(event.budget)}' if event.budget else 'no budget'} ({event.budget_from})"
 
 

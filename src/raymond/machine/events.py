@@ -35,11 +35,11 @@ from raymond.machine.step_events import Verdict as Verdict
 class RunResumed(Fact, frozen=True, kw_only=True):
     """A driver resumed the run."""
 
-    version: str = ""
+    version: str
     driven: float = ZERO
     """Seconds for which the driver before had driven it after its last decision; it was killed."""
     programs: list[Program] = []
-    """What answers its prompts from now on; journals of earlier releases do not say it."""
+    """What answers its prompts from now on; empty in a run of scripts."""
     recording: Recording = UNRECORDED
 
 
@@ -71,9 +71,9 @@ class RunMoved(Fact, frozen=True, kw_only=True):
     """A person resumed the run in the directory that its project was moved to."""
 
     cwd: str
-    before: str = ""
-    after: str = ""
-    """The directory that was moved, before and after; where nothing is said, that of the run."""
+    before: str
+    after: str
+    """The directory that was moved, before and after."""
     lost: list[str] = []
     """The conversations that could not be brought along."""
     commit: str = ""
@@ -136,7 +136,7 @@ class RequestTaken(Fact, frozen=True, kw_only=True):
     kind: str
     problem: str = ""
     sender: Sender | None = None
-    """Who asked; journals of earlier releases do not say it."""
+    """Who asked."""
 
 
 class LimitsChanged(Fact, frozen=True, kw_only=True):
@@ -165,7 +165,7 @@ class AgentStarted(Fact, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     wake_at: float = ZERO
     label: str = ""
-    """What people tell it apart by; journals of earlier releases do not say it."""
+    """What people tell it apart by."""
 
 
 class AgentMoved(Fact, frozen=True, kw_only=True):
@@ -246,8 +246,8 @@ class AskStarted(Fact, frozen=True, kw_only=True):
     timeout_state: str = ""
     approve: str = ""
     """`person`: only an answer that a person gave at a terminal counts."""
-    number: int = 0
-    """Of all questions of the run; journals of earlier releases do not say it."""
+    number: int
+    """Of all questions of the run."""
     choices: list[str] = []
     files: list[AskedFile] = []
 
