@@ -358,16 +358,6 @@ def test_a_long_text_that_cannot_be_kept_names_the_run_to_resume(
     assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
 
 
-def test_a_failure_class_that_a_backend_of_an_earlier_release_made_up_is_read_as_a_crash(tmp_path: Path) -> None:
-    project = project_in(tmp_path)
-    create(project)
-    body = b'{"seq":2,"time":"2026-01-01T00:00:00.000Z","events":[{"type":"BackendClosed","backend":"b","kind":"wat","error":"e"}]'
-    with open(project.run("r").journal, "ab") as file:
-        file.write(b'%b,"sum":"%08x"}\n' % (body, zlib.crc32(body)))
-    closed = journal.read(project.run("r")).run.closed["b"]
-    assert (closed.kind, closed.error) == ("crash", "wat: e")
-
-
 @pytest.mark.parametrize("between", [b"\0", b"\0\0\0\0", b"x", b""])
 @pytest.mark.parametrize("end", [b"\n", b""])
 def test_two_good_lines_without_a_line_end_between_them_are_damage(tmp_path: Path, between: bytes, end: bytes) -> None:
