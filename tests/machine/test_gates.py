@@ -322,7 +322,7 @@ def test_an_agent_is_told_what_fits_the_case(verdict: Verdict, told: str) -> Non
 
 
 def test_what_is_asked_again_after_it_was_accepted_says_so() -> None:
-    """Somebody changed more, or a later version takes more for a part of it."""
+    """Somebody changed more."""
     play = Play({"START.md": head(f"{GATE}\ngate_tries: 0"), "A.md": ""})
     play.say("<goto>A</goto>")
     for digest, reason in (("d", "why"), ("e", "this is not what was accepted before: why"), ("e", "why")):
