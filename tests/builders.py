@@ -71,6 +71,8 @@ def start(workspace: Workspace, **given: Any) -> RunStarted:
         "cwd": "/tree",
         "backend": "claude",
         "backends": backends,
+        "budget_from": "default",
+        "version": "1.0",
     }
     return RunStarted(**known | given)
 

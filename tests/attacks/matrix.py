@@ -15,7 +15,7 @@ READING = """
 doctor --json; list; list --all; list --json; list --all --json; status; status asks --json; status as --agents; list --here --status failed --limit 2 --since 1h;
 status done; status done --json; logs asks; logs done --json; logs done --step 1; logs done --agent main;
 logs done --debug-dir OUT; cost done; cost --all; cost --here; clean --all --dry-run; cost --all --by day --json; wait done; wait killed --json;
-attach done; attach killed; inbox; inbox --here --json; trust --list; adopt; clean --dry-run; resume --all --dry-run; run FLOW --dry-run;
+attach done; attach killed; inbox; inbox --here --json; trust --list; clean --dry-run; resume --all --dry-run; run FLOW --dry-run;
 run FLOW --dry-run --run-gates; gate FLOW; gate FLOW START; gate FLOW TURN; gate NOPE START; review; review asks; review done --json;
 continuous-session status; continuous-session status --json; ralph status; ralph NOPE.md; continuous-session start --dry-run; ralph FLOW/START.sh --dry-run;
 prd; prd import NOPE.json; prd import FILE --dry-run --as fix-plan; task-loop status; task-loop start --dry-run; story-loop status --json;
@@ -30,7 +30,7 @@ resume asks --agent main --goto END --input @FILE; resume asks --agent main --re
 run FLOW --id new --input @FILE --var a=b --json; run FLOW -d --notify true; start FLOW --cd . --root . --quiet; start FLOW --id new --input @FILE; start FLOW --id asks; start FLOW --id killed --json;
 run FLOW/START.sh --replies REPLIES --set TURN.md.retries=1; run FLOW --model x --effort x --allow-tool x; FLOW;
 doctor --repair asks; doctor --probe --backend scripted; clean; clean --keep 0s; clean done failed; clean asks;
-trust --yes; trust --forget; adopt --all --yes; adopt x; accept; accept asks; accept asks main --no-resume; reject asks main no; reject done;
+trust --yes; trust --forget; accept; accept asks; accept asks main --no-resume; reject asks main no; reject done;
 continuous-session stop; continuous-session resume --yes; continuous-session learn x; ralph stop; ralph resume --yes; continuous-session start --yes;
 task-loop stop; task-loop resume --yes; task-loop start --yes; story-loop stop; story-loop start --yes; continuous-session next --json; init --claude;
 init --plugin OUT; prd status-init; prd status-init --yes --json; prd import FILE --yes; prd import FILE --as fix-plan --verify true

@@ -20,7 +20,7 @@ OF_ONE_WHOSE_DRIVER_WAS_KILLED = "stop ID; resume ID; cancel ID; clean ID"
 OF_ALL = "list; list --json; list --all; status; cost --all; doctor; resume --all --dry-run; clean --dry-run"
 WITH_A_SPOILED_HOME = f"""
 {OF_ALL}; resume --all; status asks; logs done; answer asks yes; stop asks; resume killed; resume asks --cd .;
-clean --keep 0s; clean done; run FLOW --id new; run FLOW -d; trust --yes; trust --list; adopt --all --yes
+clean --keep 0s; clean done; run FLOW --id new; run FLOW -d; trust --yes; trust --list
 """
 
 

@@ -200,6 +200,8 @@ def decided(room: Checkout, backend: str = "claude", **given: Any) -> control.St
         entry="START.md",
         cwd=str(room.path),
         backend=backend,
+        budget_from="default",
+        version="1",
     )
     with room.here():
         return control.standing(room.project, start, workflow, **given)

@@ -121,7 +121,7 @@ def test_no_cost_that_cannot_be_read_again_is_journaled(room: Place, cost: float
 
 
 def test_a_snapshot_that_cannot_be_written_is_left_out(room: Place) -> None:
-    """An earlier release took any number of iterations, and a snapshot has room for 64 bits."""
+    """A snapshot has room for 64 bits."""
     ran = room.drive(DONE)
     run, folder = ran.run, room.project.run("r")
     run.limits = Limits(iterations=10**23)

@@ -96,8 +96,8 @@ def test_no_step_gives_itself_more(room: Place, attempt: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempt", ["adopt --all --yes", "trust --yes .", "run $OUT.d --trust-project"])
-def test_no_step_takes_over_runs_or_trusts_a_project(room: Place, attempt: str) -> None:
+@pytest.mark.parametrize("attempt", ["trust --yes .", "run $OUT.d --trust-project"])
+def test_no_step_trusts_a_project(room: Place, attempt: str) -> None:
     out = room.path.parent / "out"
     (room.path / ".mcp.json").write_text("{}")
     made = "mkdir $OUT.d; echo \"echo '<result></result>'\" > $OUT.d/START.sh; "

@@ -30,7 +30,7 @@ DIES = '[ -e "{0}" ] || {{ touch "{0}"; kill -9 $PPID; }}\necho "<result>done</r
 """A script that kills whoever drives it, once: it knows by a file, not by a variable that a situation may take away."""
 FAILS = {"START.sh": "exit 7"}
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-TELLING = {"list", "status", "logs", "cost", "config", "doctor", "clean", "trust", "adopt", "stop", "cancel", "answer"}
+TELLING = {"list", "status", "logs", "cost", "config", "doctor", "clean", "trust", "stop", "cancel", "answer"}
 """Commands whose standard output is for people; that of others is the result, or the id, for a program."""
 PATIENCE = 30
 _PR_SET_CHILD_SUBREAPER = 36

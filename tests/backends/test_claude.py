@@ -198,7 +198,10 @@ def test_only_root_who_skips_permissions_says_it_is_a_sandbox(
 
 def narrowed(policy: Policy, **given: Any) -> Rights:
     """The rights of a turn in a run that a person started with `given`."""
-    start = RunStarted(workflow_id="r", key="", name="", scope_dir="", source="", entry="", cwd="", **given)
+    empty = dict.fromkeys(
+        ("workflow_id", "key", "name", "scope_dir", "source", "entry", "cwd", "budget_from", "version"), ""
+    )
+    start = RunStarted(**empty | given)
     return rights.narrow(rights.rights_of(start), policy)
 
 

@@ -16,7 +16,6 @@ import yaml
 
 from raymond import durations
 from raymond.cli import COMMANDS, GROUPS, demo
-from raymond.store import exports
 from raymond.store.lock import Holder
 from running import GO, Room, until
 
@@ -161,17 +160,6 @@ def test_a_dry_run_refuses_what_is_in_the_way_of_the_folder_as_the_run_would(roo
     refused = told(room.raymond("run", flow, "--id", "other", "--dry-run"))
     assert refused == told(room.raymond("run", flow, "--id", "other"))
     assert refused[2].startswith(f"error: {folder} is in the way\n")
-
-
-@pytest.mark.slow
-def test_a_dry_run_refuses_the_id_of_a_run_of_an_earlier_release_as_the_run_would(room: Room) -> None:
-    flow = room.flow(DONE)
-    former = Path(exports.former_journal(room.project.tree, "old"))
-    former.parent.mkdir(parents=True)
-    former.touch()
-    refused = told(room.raymond("run", flow, "--id", "old", "--dry-run"))
-    assert room.raymond("run", flow, "--id", "old").stderr.endswith(refused[2])
-    assert (refused[0], refused[2].splitlines()[0]) == (2, "error: an earlier release kept a run `old` in .raymond")
 
 
 @pytest.mark.parametrize("id", ["a/b", "../x", "", "x" * 101, "a b"])

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from crash import record
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -133,22 +132,6 @@ def test_all_takes_up_what_was_ended_with_the_machine(room: Room) -> None:
     os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
     room.nothing_runs()
     assert told(room.raymond("resume", "--all", "--dry-run"))[:2] == (0, "r\n")
-
-
-@pytest.mark.slow
-def test_all_leaves_alone_what_was_ended_by_a_signal_that_nobody_can_tell(room: Room) -> None:
-    """Earlier releases wrote a sentence instead of the number: it may have been Ctrl-C, which a person means."""
-    os.kill(background(room, HELD, "started.r"), signal.SIGTERM)
-    room.nothing_runs()
-    path = Path(room.project.run("r").journal)
-    told_now, told_then = b'"kind":"signal","signal":15', b'"kind":"signal","reason":"stopped by SIGTERM"'
-    written = [record.bare(line) for line in path.read_bytes().splitlines()]
-    assert sum(told_now in line for line in written) == 1
-    path.write_bytes(b"".join(record.line(line.replace(told_now, told_then)) for line in written))
-    assert told(room.raymond("resume", "--all", "--dry-run")) == (0, "", "")
-    assert room.raymond("status", "r").stdout.startswith("r: paused (stopped by SIGTERM), ")
-    room.go()
-    assert room.resume().result == "done"
 
 
 @pytest.mark.slow

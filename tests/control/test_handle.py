@@ -197,10 +197,9 @@ def test_a_run_that_should_run_and_has_no_driver_was_interrupted(status: str, dr
         (RunStopped(kind="signal", signal=15), True),
         (RunStopped(kind="signal", signal=1), True),
         (RunStopped(kind="signal", signal=2), False),
-        (RunStopped(kind="signal", reason="stopped by SIGTERM"), False),
         (RunStopped(kind="stop"), False),
     ],
-    ids=["SIGTERM", "SIGHUP", "Ctrl-C", "of an earlier release", "on request"],
+    ids=["SIGTERM", "SIGHUP", "Ctrl-C", "on request"],
 )
 @pytest.mark.usefixtures("here")
 def test_an_orderly_shutdown_is_resumed_and_a_ctrl_c_is_not(stopped: RunStopped, expected: bool) -> None:

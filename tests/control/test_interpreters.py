@@ -97,7 +97,7 @@ def left(files: dict[str, str], entry: str, *events: Event) -> str:
 
 def test_a_run_that_can_still_come_to_the_script_is_not_continued() -> None:
     why = "there is no program `bash` on the PATH; install bash, then: raymond resume test-1"
-    asked = AskStarted(agent="main", state="END.py", question="?", timeout_state="LATE.py")
+    asked = AskStarted(agent="main", state="END.py", question="?", number=1, timeout_state="LATE.py")
     late = {**ASKS, "LATE.sh": ASKS["LATE.py"]}
     del late["LATE.py"]
     assert left(ASKS, "START.sh") == f"START.sh cannot run: {why}"
@@ -115,7 +115,7 @@ def test_a_run_that_can_still_come_to_the_script_is_not_continued() -> None:
 
 def test_what_a_question_leads_to_when_nobody_is_asked_must_be_there() -> None:
     files = {**ASKS, "START.sh": builders.block("on_error: LAST") + ASKS["START.sh"], "LAST.sh": "exit 1"}
-    asked = AskStarted(agent="main", state="END.py", question="?")
+    asked = AskStarted(agent="main", state="END.py", question="?", number=1)
     assert left(files, "START.sh", asked).startswith("LAST.sh cannot run: ")
 
 

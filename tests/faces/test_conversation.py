@@ -165,7 +165,7 @@ def test_nothing_in_the_log_of_transitions_is_an_entry_of_its_own_or_obeyed_by_a
     folder = debug_folder.Folder(str(tmp_path / "debug"), str(tmp_path))
     false = "bad\n\n2026-11-16 22:00:00 [main] P.md -> (result, ended)\n\x1b[2J\x1b]0;PWN\x07"
     failed = AgentFailed(agent="main", kind="script", error=false)
-    stopped = RunStopped(kind="limit", limit="budget", reason=false)
+    stopped = RunStopped(kind="limit", limit="wait", backend=false)
     folder.write([Decision(seq=1, time=0.0, events=[failed, stopped])])
     text = (tmp_path / "debug" / "transitions.log").read_text()
     assert len(text.split("\n\n")) == 3, "two entries, and the end"

@@ -118,10 +118,9 @@ ASKS = '<ask next="N">why?</ask>'
         (ended_in_failure(), "failed", 1, None),
         (done(), "completed", 0, None),
         (stopped(kind="paused"), "paused", 3, "paused with Ctrl-C"),
-        (stopped(kind="parked", reason="because"), "paused", 3, "because"),
         (stopped(kind="signal", signal=15), "paused", 3, "stopped by SIGTERM"),
         (stopped(kind="stop"), "stopped", 3, "stopped on request"),
-        (stopped(kind="limit", reason="because"), "stopped", 4, "because"),
+        (stopped(kind="limit", limit="turns", amount=7.0), "stopped", 4, "max_turns (7) was reached"),
         (over_budget(), "stopped", 4, "max_iterations (1) was reached"),
         (out_of_time(), "stopped", 4, "max_time (1m) was reached"),
         (done_while_pausing(), "completed", 0, None),
@@ -238,11 +237,6 @@ STOPS: list[tuple[RunStopped, str]] = [
         RunStopped(kind="limit", limit="wait", amount=3600.0, backend="claude", wait=7201.0),
         "claude is unavailable for 2h (usage limit), longer than max_wait (1h)",
     ),
-    # What earlier releases wrote is shown as it stands.
-    (RunStopped(kind="parked", reason="parked with Ctrl-C"), "parked with Ctrl-C"),
-    (RunStopped(kind="signal", reason="stopped by SIGTERM"), "stopped by SIGTERM"),
-    (RunStopped(kind="stop", reason="stop was asked for"), "stop was asked for"),
-    (RunStopped(kind="limit", reason="the budget of $1.00 is spent"), "the budget of $1.00 is spent"),
 ]
 
 
@@ -276,8 +270,6 @@ PAUSES: list[tuple[AgentPaused, str]] = [
         AgentPaused(agent="main", kind="overload", reason="529", backend="claude"),
         "claude was overloaded for too long: 529",
     ),
-    # What earlier releases wrote is shown as it stands.
-    (AgentPaused(agent="main", reason="refused: Edit (on_denied: pause)"), "refused: Edit (on_denied: pause)"),
 ]
 
 
@@ -481,17 +473,17 @@ def test_results_of_all_agents_stand_by_name_the_last_thousand_of_them() -> None
 
 
 LINES: list[tuple[Event, str | None]] = [
-    (start(place(FILES)), "run test-1 started here: test at START.md"),
+    (start(place(FILES)), "run test-1 started here: test at START.md, no budget (default)"),
     (
         start(place(FILES), budget=10.0, budget_from="default"),
         "run test-1 started here: test at START.md, budget $10.00 (default)",
     ),
     (start(place(FILES), budget_from="--budget"), "run test-1 started here: test at START.md, no budget (--budget)"),
-    (events.RunResumed(), "run resumed"),
+    (events.RunResumed(version="1"), "run resumed"),
     (events.JournalCut(steps=7), "the end of the journal was lost; steps are counted from 8"),
     (events.ClockSet(seconds=-3600.0), "the clock was set back by 1h"),
     (events.ClockSet(seconds=90.0), "the clock was set forward by 1m 30s, or this machine slept"),
-    (events.RunMoved(cwd="/new/place"), "run continues in /new/place"),
+    (events.RunMoved(cwd="/new/place", before="/tree", after="/new/place"), "run continues in /new/place"),
     (
         events.BackendClosed(backend="scripts", kind="machine", error="no room", until=START + 300, most=3),
         f"scripts: at most 3 at once until {NOON}: no room",
@@ -618,7 +610,7 @@ LINES: list[tuple[Event, str | None]] = [
     (events.WaitStarted(agent="main", state="A.md"), "main waits for its forks, then A.md"),
     (events.WaitEnded(agent="main", state="A.md"), "main -> A.md (wait)"),
     (events.WaitEnded(agent="main", state="A.md", timed_out=True), "main -> A.md (wait, timed out)"),
-    (events.AskStarted(agent="main", question="why?", state="A.md"), "main asks: why?"),
+    (events.AskStarted(agent="main", question="why?", state="A.md", number=1), "main asks: why?"),
     (events.AskEnded(agent="main", state="A.md", answer="so"), "main -> A.md (answered)"),
     (events.AskEnded(agent="main", state="A.md", timed_out=True), "main -> A.md (nobody answered)"),
     (events.AgentEnded(agent="main", result="x"), "main done"),

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 from looping import HONEST, LOG, QUEUE, Night
-from raymond.loops import submodules
-from raymond.loops.repository import Repository
 
 CHEATS = {
     # what it is called: what the agent does, the verdict, what the summary says
@@ -184,10 +182,6 @@ def test_what_was_done_inside_of_a_submodule_awaits_a_person(tmp_path: Path, doe
     assert night.text("lib/value") == f"{value}\n"
     assert not (tmp_path / "ran").exists()
     assert [item["title"] for item in night.state["completedItems"]] == ["Note"], "the next item is not blamed for it"
-    repository = Repository(str(night.path), str(tmp_path / "index"))
-    state = submodules.states(repository, str(tmp_path / "git"))["lib"]
-    earlier = {"lib": state.rpartition(" ")[0]} if state else {}
-    assert submodules.changed(repository, str(tmp_path / "git"), earlier) == [], "earlier baselines know no settings"
 
 
 @pytest.mark.slow

@@ -222,8 +222,7 @@ def test_a_workflow_of_the_other_loop_or_of_none_is_refused(
         ran = night.loop(*(["PROMPT"] if loop == "ralph" else []), "--workflow", one, loop=loop)
         assert (ran.code, ran.out) == (2, "")
         assert ran.err == (
-            f"error: {one} is not a workflow of {loop}: it has no {missing}\nhint: raymond {loop} eject DIR makes one;"
-            " what an older release has made may lack states\n"
+            f"error: {one} is not a workflow of {loop}: it has no {missing}\nhint: raymond {loop} eject DIR makes one\n"
         )
         assert not night.room.folder("n").exists()
         assert night.git("rev-parse", "--abbrev-ref", "HEAD") == "main"

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from looping import Night
-from raymond.loops import git_settings
 
 pytestmark = pytest.mark.slow
 DONE = "echo 42 > answer.txt; echo ITERATION_COMPLETE"
@@ -257,11 +256,6 @@ def test_a_setting_about_commits_and_pushes_is_put_back(tmp_path: Path, key: str
     assert f"the git setting {key}" in ran.out
     assert night.text(".git/config") == config
     assert ("in the name of Raymond" in ran.out) == ("forged" in SETTINGS[key])
-
-
-def test_settings_that_an_earlier_release_did_not_note_are_not_taken_for_new() -> None:
-    now = {"i18n.commitencoding": ["latin1"], "alias.st": ["status"], "user.name": ["Ada"]}
-    assert git_settings.differences({}, now, (), is_first=True) == ["added the git setting user.name"]
 
 
 INCLUDED = "printf '[core]\\nhooksPath = tools\\n' >> .gitconfig"

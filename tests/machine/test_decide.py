@@ -1239,6 +1239,7 @@ def test_the_same_inputs_give_the_same_events() -> None:
             Output(time=6.0, agent="main", reading=reading.read("<fork next='A'>B</fork>"), session="s"),
             Begin(time=7.0, agent="main"),
             Failure(time=8.0, agent="main", kind="crash", error="boom"),
+            Tick(time=9.0),
             Begin(time=9.0, agent="main"),
             Interruption(time=9.5, agent="main"),
             Stop(time=10.0, how=RunStopped(kind="stop", at_once=True)),

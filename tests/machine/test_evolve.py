@@ -7,8 +7,8 @@ import pytest
 
 from builders import START, Play, place, start
 from raymond.language.refusal import Refusal
-from raymond.machine import decide, evolve, prompts, schedule
-from raymond.machine.agent import Rest, Stuck, Visit, rebased
+from raymond.machine import decide, evolve, schedule
+from raymond.machine.agent import Rest, Visit, rebased
 from raymond.machine.events import (
     AgentStarted,
     Decision,
@@ -26,7 +26,6 @@ from raymond.machine.limits import Limits
 from raymond.machine.outcome import Outcome
 from raymond.machine.rights import Rights
 from raymond.machine.run import Run
-from raymond.views.status import run_status
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": "", "T.py": ""}
 WAVE = "<fork>A</fork><fork>S</fork><fork>B</fork><fork>T</fork><fork>A</fork><fork>S</fork><wait>N</wait>"
@@ -114,67 +113,6 @@ def test_new_limits_change_what_they_name(event: LimitsChanged, limits: Limits, 
     evolve.evolve(made, event)
     assert (made.limits, made.rights) == (limits, Rights("plan", tools, (), True))
     assert (made.start.max_turns, made.start.allowed_tools) == (7, ["Read"]), "the event itself is what it was"
-
-
-# What earlier releases wrote
-
-
-def old(play: Play, *written: str) -> None:
-    """A decision of an earlier release, as it stands in a journal."""
-    text = f'{{"seq":{play.run.seq + 1},"time":{play.now},"events":[{",".join(written)}]}}'
-    play.commit(msgspec.json.decode(text, type=Decision).events)
-
-
-@pytest.mark.parametrize(
-    ("kind", "reason", "status"),
-    [
-        ("parked", "parked with Ctrl-C", "paused"),
-        ("signal", "stopped by SIGTERM", "paused"),
-        ("stop", "stop was asked for", "stopped"),
-        ("limit", "the budget of $1.00 is spent", "stopped"),
-    ],
-)
-def test_a_stop_that_says_its_reason_in_a_sentence_is_still_a_stop(kind: Any, reason: str, status: str) -> None:
-    play = Play(FILES)
-    old(play, f'{{"type":"RunStopped","kind":"{kind}","reason":"{reason}"}}')
-    assert play.run.stop == RunStopped(kind=kind, reason=reason)
-    assert (run_status(play.run), schedule.owed(play.run)) == (status, [])
-    play.resume()
-    assert schedule.owed(play.run) == ["main"]
-
-
-def test_a_pause_that_says_only_its_reason_is_still_a_pause() -> None:
-    play = Play(FILES)
-    play.begin()
-    old(
-        play,
-        '{"type":"StepFailed","agent":"main","step":1,"kind":"auth","error":"log in","charged":false}',
-        '{"type":"BackendClosed","backend":"claude","kind":"auth","error":"log in"}',
-        '{"type":"AgentPaused","agent":"main","reason":"log in"}',
-    )
-    assert (play.main.status, play.main.visit.stuck, play.main.error) == ("paused", Stuck("", "log in"), "log in")
-    play.resume()
-    assert (play.main.status, play.main.visit.stuck) == ("ready", None)
-
-
-@pytest.mark.parametrize(
-    ("flag", "reason", "sent"),
-    [
-        ("capped", "you were stopped at a limit of cost", prompts.CAPPED),
-        ("blocked", "it was refused tools that it needs: Edit", prompts.BLOCKED),
-    ],
-)
-def test_a_turn_that_is_repeated_with_a_reason_in_words_is_still_told_why(flag: Any, reason: str, sent: str) -> None:
-    play = Play(FILES)
-    play.begin()
-    session = play.main.turn_session
-    old(
-        play,
-        f'{{"type":"StepRefused","agent":"main","step":1,"reason":"{reason}","session":"{session}","{flag}":true}}',
-    )
-    visit = play.main.visit
-    assert (play.main.status, visit.reminded_for, visit.reminders, visit.reminder) == ("ready", flag, 0, reason)
-    assert prompts.prompt(play.run, play.workspace, play.main) == sent
 
 
 # Visits
@@ -332,7 +270,7 @@ def test_what_a_person_asks_of_a_run_nobody_drives_does_not_count_as_driving(how
     if how == "changed":
         play.commit([WorkflowChanged(source="1" * 64)])
     elif how == "moved":
-        play.commit([RunMoved(cwd="/new")])
+        play.commit([RunMoved(cwd="/new", before="/tree", after="/new")])
     else:
         play.ask(how, text="so", budget=5.0)
     assert (play.run.now, play.run.driven_until) == (START + 5010, START + 10)
@@ -406,7 +344,7 @@ def test_an_agent_that_is_ready_waits_for_whoever_runs_its_state_now() -> None:
 def test_a_moved_run_is_in_the_new_directory_with_what_was_below_the_old_one() -> None:
     play = Play(FILES, scope_dir="/tree/flows", roots=["/tree/lib", "/other"], commit="1" * 40)
     before = play.run.start
-    play.commit([RunMoved(cwd="/new/place", commit="2" * 40)])
+    play.commit([RunMoved(cwd="/new/place", before="/tree", after="/new/place", commit="2" * 40)])
     start = play.run.start
     assert (start.cwd, start.scope_dir, start.roots) == (
         *("/new/place", "/new/place/flows"),
@@ -421,7 +359,7 @@ def test_every_agent_of_a_moved_run_goes_along_and_so_does_where_it_returns_to()
     play.say('<fork>A</fork><fork cd="x">B</fork><goto>A</goto>', cds={"x": "/else"})
     play.say('<reset cd="sub">N</reset>', cds={"sub": "/tree/sub"})
     play.say('<call return="B">A</call>')
-    play.commit([RunMoved(cwd="/new")])
+    play.commit([RunMoved(cwd="/new", before="/tree", after="/new")])
     assert {agent.id: agent.cwd for agent in play.run.agents.values()} == {
         "main": "/new/sub",
         "main_a1": "",
@@ -441,10 +379,10 @@ def test_a_conversation_that_was_lost_on_the_way_is_forgotten_and_the_others_are
     caller = play.main.session
     play.say("<goto>N</goto>")
     assert len({"", kept, caller, play.main.session}) == 4
-    play.commit([RunMoved(cwd="/new", lost=[caller])])
+    play.commit([RunMoved(cwd="/new", before="/tree", after="/new", lost=[caller])])
     assert [frame.conversation for frame in play.main.stack or ()] == [None]
     assert play.main.session != ""
-    play.commit([RunMoved(cwd="/new", lost=[play.main.session])])
+    play.commit([RunMoved(cwd="/new", before="/tree", after="/new", lost=[play.main.session])])
     assert (play.main.conversation, play.agent("main_a1").session) == (None, kept)
     play.begin()
     assert play.main.turn_base == "", "the next turn is fresh"
@@ -454,7 +392,7 @@ def test_a_move_changes_nothing_but_places_and_conversations() -> None:
     play = Play(FILES)
     play.say(WAVE)
     owed, statuses, key = schedule.owed(play.run), play.statuses(), play.run.start.key
-    play.commit([RunMoved(cwd="/new")])
+    play.commit([RunMoved(cwd="/new", before="/tree", after="/new")])
     assert (schedule.owed(play.run), play.statuses()) == (owed, statuses)
     assert (play.run.stop, play.run.final_status, play.run.start.key) == (None, "", key)
 

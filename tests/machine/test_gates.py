@@ -234,7 +234,7 @@ def test_the_seals_of_a_run_move_with_it() -> None:
     play.begin()
     play.check("failed", reason="red")
     play.begin()
-    play.commit([RunMoved(cwd="/elsewhere")])
+    play.commit([RunMoved(cwd="/elsewhere", before="/tree", after="/elsewhere")])
     assert play.main.visit.seal is not None
     assert play.main.visit.seal.cwd == "/elsewhere"
     assert [*play.run.seals] == ["/elsewhere"]
@@ -322,7 +322,7 @@ def test_an_agent_is_told_what_fits_the_case(verdict: Verdict, told: str) -> Non
 
 
 def test_what_is_asked_again_after_it_was_accepted_says_so() -> None:
-    """Somebody changed more, or a later version takes more for a part of it."""
+    """Somebody changed more."""
     play = Play({"START.md": head(f"{GATE}\ngate_tries: 0"), "A.md": ""})
     play.say("<goto>A</goto>")
     for digest, reason in (("d", "why"), ("e", "this is not what was accepted before: why"), ("e", "why")):

@@ -11,8 +11,6 @@ from raymond.faces.lines import Lines
 from raymond.faces.overview import overview
 from raymond.faces.summary import ending
 from raymond.machine import variables
-from raymond.machine.events import AgentStarted
-from raymond.machine.evolve import fold
 from raymond.machine.label import LONGEST, label_of
 from raymond.views import ledger
 
@@ -103,9 +101,3 @@ def test_label_is_a_variable_like_any_other() -> None:
     play = forked()
     assert variables.values(play.run, play.workspace, play.agent("main_a2"))["label"] == "the parser"
     assert "label" not in variables.values(play.run, play.workspace, play.agent("main_a3"))
-
-
-def test_agents_of_earlier_journals_have_labels_too() -> None:
-    play = Play(FILES)
-    play.commit([AgentStarted(agent="main_a1", state="A.md", parent="main", variables={"file": "src/c.py"})])
-    assert fold(play.decisions).agents["main_a1"].label == "src/c.py"

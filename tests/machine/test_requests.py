@@ -287,16 +287,6 @@ def test_a_clock_that_was_put_right_while_nobody_drove_the_run_lets_nobody_sleep
     assert play.pass_time(1.0) == [AgentWoke(agent="main")]
 
 
-def test_a_journal_of_an_agent_that_was_woken_by_its_pause_folds() -> None:
-    """Earlier releases let it go on at once."""
-    play = Play(FILES)
-    play.say("<goto after='1h'>A</goto>")
-    play.ask("pause", agent="main")
-    play.resume()
-    play.commit([StepStarted(agent="main", step=2, backend="claude", session="s")])
-    assert (play.main.status, schedule.wake_at(play.run)) == ("running", None)
-
-
 # After the death of a driver
 
 

@@ -161,16 +161,3 @@ def test_a_link_in_it_is_refused(tmp_path: Path, name: str) -> None:
         f"name the folder itself: RAYMOND_HOME={tmp_path}/real",
     )
     assert os.listdir(tmp_path / "real") == []
-
-
-# What earlier releases kept there
-
-
-def test_the_list_of_projects_of_an_earlier_release_is_moved_aside(tmp_path: Path) -> None:
-    home = Home(str(tmp_path / "home"))
-    os.mkdir(home.path, 0o700)
-    Path(home.projects).write_text("/a/.raymond\n")
-    for _ in range(2):
-        home.make()
-        assert os.path.isdir(home.projects)
-        assert Path(home.path, "projects.list").read_text() == "/a/.raymond\n"

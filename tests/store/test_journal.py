@@ -23,7 +23,9 @@ from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 
-START = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/")
+START = RunStarted(
+    workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/", budget_from="", version="0.1.0"
+)
 FIRST = Decision(seq=1, time=1.0, events=[START, RunResumed(version="x" * 1000)])
 CREATE = """
 import os, signal, sys
@@ -52,7 +54,7 @@ def source(folder):
         file.write(b"zip")
 
 
-start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/")
+start = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.md", cwd="/", budget_from="", version="0.1.0")
 decision = Decision(seq=1, time=1.0, events=[start, RunResumed(version="x" * 1000)])
 for name in ("open", "write", "close", "mkdir", "rename", "unlink", "fdatasync", "fsync"):
     setattr(os, name, deadly(getattr(os, name)))
@@ -354,16 +356,6 @@ def test_a_long_text_that_cannot_be_kept_names_the_run_to_resume(
             book.append(Decision(seq=2, time=1.0, events=[RunResumed(version="x" * 20_000)]))
     assert caught.value.path.startswith(folder.blobs)
     assert caught.value.hint == "nothing already written is lost: fix this, then `raymond resume r`"
-
-
-def test_a_failure_class_that_a_backend_of_an_earlier_release_made_up_is_read_as_a_crash(tmp_path: Path) -> None:
-    project = project_in(tmp_path)
-    create(project)
-    body = b'{"seq":2,"time":"2026-01-01T00:00:00.000Z","events":[{"type":"BackendClosed","backend":"b","kind":"wat","error":"e"}]'
-    with open(project.run("r").journal, "ab") as file:
-        file.write(b'%b,"sum":"%08x"}\n' % (body, zlib.crc32(body)))
-    closed = journal.read(project.run("r")).run.closed["b"]
-    assert (closed.kind, closed.error) == ("crash", "wat: e")
 
 
 @pytest.mark.parametrize("between", [b"\0", b"\0\0\0\0", b"x", b""])

@@ -32,7 +32,18 @@ from raymond.store.repair import Repair, repair
 from raymond.store.run_folder import RunFolder
 from raymond.store.transcripts import Transcripts
 
-STARTED = RunStarted(workflow_id="r", key="k", name="n", scope_dir="", source="s", entry="A.sh", cwd="/", budget=100.0)
+STARTED = RunStarted(
+    workflow_id="r",
+    key="k",
+    name="n",
+    scope_dir="",
+    source="s",
+    entry="A.sh",
+    cwd="/",
+    budget=100.0,
+    budget_from="",
+    version="0.1.0",
+)
 FIRST: list[Event] = [STARTED, AgentStarted(agent="main", state="A.sh")]
 RUNNING: list[Event] = [StepStarted(agent="main", step=1)]
 STOP = RunStopped(kind="stop", at_once=True)
@@ -83,7 +94,7 @@ def test_a_run_that_was_stopped_stays_stopped_and_its_steps_are_left_to_the_next
     assert run.statuses["running"] == 1
 
 
-@pytest.mark.parametrize("lost", [[[STOP], [RunResumed()]], [[RunResumed()]]])
+@pytest.mark.parametrize("lost", [[[STOP], [RunResumed(version="0.1.0")]], [[RunResumed(version="0.1.0")]]])
 def test_a_stop_that_was_lifted_is_not_said_again(tmp_path: Path, lost: list[list[Event]]) -> None:
     done, run = cut(begun(tmp_path), [], lost)
     assert done.standing == []

@@ -156,22 +156,20 @@ def test_it_knows_its_path_its_first_commit_and_when_it_was_used(home: Home, tre
     project.make()
     about = project.about()
     assert about is not None
-    assert (about.path, about.root_commit, about.told) == (str(tree), root, False)
+    assert (about.path, about.root_commit) == (str(tree), root)
     assert about.last_use >= about.first_use > 1_700_000_000
 
 
-def test_its_first_use_and_what_was_told_are_kept(home: Home, tree: Path) -> None:
+def test_its_first_use_is_kept(home: Home, tree: Path) -> None:
     project = projects.at(str(tree))
-    project.note_told()
-    kept = project.about()
-    assert kept == About(path=str(tree), told=True)
+    project.make()
     Path(f"{project.root}/project.json").write_bytes(
-        msgspec.json.encode(About(path=str(tree), first_use=1.0, last_use=2.0, told=True))
+        msgspec.json.encode(About(path=str(tree), first_use=1.0, last_use=2.0))
     )
     project.make()
     about = project.about()
     assert about is not None
-    assert (about.first_use, about.told, about.last_use > 2.0) == (1.0, True, True)
+    assert (about.first_use, about.last_use > 2.0) == (1.0, True)
 
 
 def test_the_projects_that_were_used_are_known_the_latest_first(home: Home, tree: Path) -> None:

@@ -61,18 +61,6 @@ def test_what_follows_a_torn_line_is_read(tmp_path: Path) -> None:
     kept.close()
 
 
-def test_a_line_that_an_earlier_release_wrote_after_a_torn_one_is_read(tmp_path: Path) -> None:
-    kept = Transcripts(str(tmp_path))
-    first = step(kept, "a", 1).end(exit=0)
-    kept.append("a", TORN)
-    second = step(kept, "a", 2).end(exit=0)
-    kept.close()
-    opened = Records(str(tmp_path))
-    assert [line["out"] for line in opened.so_far("a", 2)] == ["a 2"]
-    for offset, said in ((first, "a 1"), (second, "a 2")):
-        assert [line["out"] for line in opened.of("a", offset)] == [said]
-
-
 def test_a_line_that_makes_no_sense_is_not_mistaken_for_the_next(tmp_path: Path) -> None:
     kept = Transcripts(str(tmp_path))
     damaged = kept.append("a", TORN + b"\n")

@@ -17,6 +17,8 @@ def test_a_run_with_settings_of_any_kind_comes_back_from_its_snapshot() -> None:
         "source": "",
         "entry": "A.sh",
         "cwd": "/",
+        "budget_from": "default",
+        "version": "1",
     }
     run = Run(begun=RunStarted(**begun, overrides=overrides))
     kept = snapshot.unpack(snapshot.pack(0, b"", run))

@@ -293,7 +293,7 @@ def test_where_there_is_no_top_there_is_nothing_to_know(tmp_path: Path, monkeypa
     (repo / "file").write_text("")
     run(repo, "add", "file")
     monkeypatch.chdir(repo)
-    assert (git.head(""), git.root_commit(""), git.is_tracked("", "file")) == ("", "", None)
+    assert (git.head(""), git.root_commit("")) == ("", "")
     assert git.has_commit("", git.head(str(repo))) is None
     assert git.head(str(tmp_path)) == ""
 
@@ -426,7 +426,7 @@ def test_without_git_nobody_can_tell(repo: Path, tmp_path: Path, monkeypatch: py
     without_git(tmp_path, monkeypatch)
     assert git.has_commit(str(repo), git.head(str(repo))) is None
     assert git.root_commit(str(repo)) == ""
-    assert git.is_tracked(str(repo), "a") is None
+    assert git.ignored_folders(str(repo)) == frozenset()
 
 
 @as_root
@@ -470,25 +470,13 @@ def test_a_git_that_is_killed_says_nothing_about_a_commit(
     assert git.has_commit(str(repo), MISSING) is None
 
 
-def test_a_file_is_tracked_once_it_is_added(repo: Path) -> None:
-    (repo / "a" / "b").mkdir(parents=True)
-    (repo / "a" / "b" / "file").write_text("")
-    (repo / "a" / "[ab]*").write_text("")
-    paths = ("a/b/file", "a/b", "a", ".", str(repo / "a"))
-    assert [path for path in paths if git.is_tracked(str(repo), path)] == []
-    run(repo, "add", "a/b/file")
-    assert [path for path in paths if not git.is_tracked(str(repo), path)] == []
-    for path in ("a/b/fil", "a/[ab]*", "..", "/", ":/", "a\0b", "-z"):
-        assert not git.is_tracked(str(repo), path), path
-
-
-def test_another_work_tree_in_the_settings_hides_no_file(repo: Path, tmp_path: Path) -> None:
-    (repo / "file").write_text("")
-    run(repo, "add", "file")
+def test_another_work_tree_in_the_settings_hides_no_ignored_folder(repo: Path, tmp_path: Path) -> None:
+    (repo / "build").mkdir()
+    (repo / "build" / "file").write_text("")
+    (repo / ".gitignore").write_text("build\n")
     run(repo, "config", "core.worktree", str(tmp_path))
     assert git.top(str(repo)) == str(repo)
-    assert git.is_tracked(str(repo), "file")
-    assert not git.is_tracked(str(repo), "other")
+    assert git.ignored_folders(str(repo)) == frozenset({str(repo / "build")})
 
 
 # A repository that means harm
@@ -500,7 +488,7 @@ def ask_everything(repo: Path) -> None:
     git.head(top)
     git.has_commit(top, MISSING)
     git.root_commit(top)
-    git.is_tracked(top, "file")
+    git.ignored_folders(top)
     git.worktrees(str(repo))
 
 
@@ -561,7 +549,7 @@ def test_git_gets_a_clean_environment_and_no_input(repo: Path, tmp_path: Path, m
         f"{{ printf '%s ' \"$@\"; echo; env | grep -E '^(GIT|LC)_' | sort; readlink /proc/self/fd/0; }} > '{tmp_path}/seen'",
     )
     with open_as_input(repo / ".git" / "HEAD"):
-        git.is_tracked(str(repo), "file")
+        git.ignored_folders(str(repo))
     arguments, *environment = (tmp_path / "seen").read_text().splitlines()
     assert arguments.startswith(
         "--no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null -c core.commitGraph=false -C "

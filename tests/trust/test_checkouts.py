@@ -260,7 +260,7 @@ def test_a_run_whose_shared_snapshot_is_gone_goes_on_with_its_own(room: Place) -
 
 
 def ship(room: Place) -> Place:
-    """A checkout that ships a run of somebody else, as earlier releases kept it; it notifies by a command."""
+    """A checkout that ships a run of somebody else, in `.raymond`; it notifies by a command."""
     folder = room.path.parent / "somebody"
     folder.mkdir()
     other = Place(folder)
@@ -286,12 +286,6 @@ def test_a_run_that_a_checkout_ships_is_not_listed(room: Place) -> None:
     assert room.rows() == []
 
 
-def test_list_mentions_runs_that_a_checkout_ships(room: Place) -> None:
-    done = ship(room).raymond("list")
-    assert done.returncode == 0
-    assert "raymond adopt" in done.stderr
-
-
 @pytest.mark.parametrize("args", [("status", "r"), ("resume", "r"), ("answer", "r", "main", "yes"), ("stop", "r")])
 def test_a_run_that_a_checkout_ships_is_not_taken(room: Place, args: tuple[str, ...]) -> None:
     ship(room)
@@ -299,7 +293,7 @@ def test_a_run_that_a_checkout_ships_is_not_taken(room: Place, args: tuple[str, 
     done = room.raymond(*args)
     said = no_traceback(done)
     assert done.returncode == 2, said
-    assert "raymond adopt" in said
+    assert "there is no run `r` here or in any other project" in said
     assert contents(room.path / ".raymond") == before
     assert not (room.path / "PWNED").exists()
 
@@ -322,17 +316,6 @@ def test_clean_removes_no_run_that_a_checkout_ships(room: Place) -> None:
     no_traceback(room.raymond("clean", "r"))
     no_traceback(room.raymond("clean", "--keep", "0s"))
     assert contents(room.path / ".raymond") == before
-
-
-def test_adopt_shows_what_a_run_may_do_and_takes_nothing_unasked(room: Place) -> None:
-    ship(room)
-    done = room.raymond("adopt", "r")
-    said = no_traceback(done)
-    assert "touch" in said, "the command it notifies with"
-    assert "77" in said, "its budget"
-    assert "git" in said, "that git tracks it"
-    assert room.rows() == []
-    assert not (room.path / "PWNED").exists()
 
 
 def test_another_id_can_be_used_beside_a_run_that_a_checkout_ships(room: Place) -> None:

@@ -1,13 +1,11 @@
 """Which lines of .git/info/exclude are Raymond's own."""
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from raymond.loops.documents import Documents
 from raymond.verifier import exclude_lines
-from raymond.verifier.control_plane import Control, differences
 
 
 @pytest.mark.parametrize("docs", ["docs", ".", "app1/docs", "a b", "x*[y]?", "back\\\\slash", "ü"])
@@ -47,13 +45,3 @@ def test_lines_of_ours_may_come_but_not_go() -> None:
     assert not exclude_lines.is_same(own, own + b"mine\n")
     assert exclude_lines.joined(b"mine", b"theirs\n" + own + own) == b"mine\n" + own
     assert exclude_lines.joined(b"mine", b"theirs\n") == b"mine"
-
-
-@pytest.mark.parametrize(("mine", "now"), [("*.log\n", hashlib.sha256(b"*.log").hexdigest()), ("", None)])
-def test_a_seal_of_an_earlier_release_is_compared_without_lines_of_ours(mine: str, now: str | None) -> None:
-    text = f"{mine}/docs/.task-loop-state.json*\n"
-    parts = {".git/info/exclude": hashlib.sha256(text.encode()).hexdigest()}
-    old = Control(parts, {".git/info/exclude": text}, version=4)
-    assert differences(old, Control({".git/info/exclude": now} if now else {}, version=5)) == []
-    [found] = differences(old, Control({".git/info/exclude": "other"}, version=5))
-    assert found.words == ("changed .git/info/exclude" if mine else "added .git/info/exclude")

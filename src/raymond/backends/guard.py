@@ -205,7 +205,7 @@ def _is_fit(seen: Observation) -> bool:
 
 
 def _unfit(turn: Turn) -> str:
-    """What a program could take for something else than it is; an earlier release may have journaled anything."""
+    """What a program could take for something else than it is."""
     for what, form, value in (
         ("the model", NAME, turn.model),
         ("the effort", NAME, turn.effort),

@@ -55,7 +55,6 @@ GROUPS = {
         "doctor": "check this machine, or repair a damaged journal",
         "clean": "remove finished runs",
         "trust": "let agents' programs use the settings of a project",
-        "adopt": "take over runs that an earlier release kept in .raymond",
         "config": "show settings and where they come from",
         "completion": "print the completion script for your shell",
     },

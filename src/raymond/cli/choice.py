@@ -1,8 +1,8 @@
-"""The run that a command is about, and the runs that were not taken over."""
+"""The run that a command is about, and what to say about its neighbours."""
 
 import sys
 
-from raymond.control import handle, naming, runs
+from raymond.control import handle, runs
 from raymond.control.handle import RunHandle
 from raymond.control.naming import SeveralRuns
 from raymond.faces.foreign_text import said
@@ -30,19 +30,6 @@ def _found(id: str | None, verb: str, *, changes: bool) -> RunHandle:
         if not picker.can_ask():
             raise
         return handle.of(picker.pick(several))
-
-
-def mention_earlier() -> None:
-    """Say once that an earlier release left runs here."""
-    home = runs.here()
-    if not naming.may_have_earlier(home):
-        return
-    from raymond.control import adopt
-
-    found = adopt.untold(home)
-    if found:
-        some = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-        print(f"an earlier release kept runs in .raymond ({some}): `raymond adopt` takes them over", file=sys.stderr)
 
 
 def warn_of_company(run: RunHandle) -> None:

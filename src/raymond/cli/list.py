@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from raymond import pasted
-from raymond.cli import choice, names
+from raymond.cli import names
 from raymond.cli.count import Count
 from raymond.control import naming, runs
 from raymond.control.runs import RunRow
@@ -38,7 +38,6 @@ def command(
     """List runs, those that need you first, each with its status and why; outside of a project, those of all."""
     if sum((every, here, project is not None)) > 1:
         raise UsageError("--all, --here and --project do not go together", hint="raymond list --all")
-    choice.mention_earlier()
     rows = _rows(every=every or project is not None)
     if not rows and not (every or here or as_json):
         rows, every = _rows(every=True), True

@@ -24,7 +24,6 @@ def command(id_: str | None, given: ResumeFlags) -> int:
     --all or --here, runs continue in the background.
     """
     check(id_, given)
-    choice.mention_earlier()
     how = Resumption(
         restart=given.restart,
         at_once=given.at_once,

@@ -46,7 +46,6 @@ def prepared(path: str, given: StartFlags) -> tuple[Loaded, StartFlags, start.Ch
     loaded = start.load(path, texts.overrides(given.settings))
     given, options, _ = choose(given)
     foreground.check(given.show)
-    choice.mention_earlier()
     return loaded, given, options
 
 

@@ -22,7 +22,6 @@ from raymond.text import visible
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command to run next."""
-    choice.mention_earlier()
     found = choice.find(id_)
     seen = runs.look(found.project, found.id)
     if as_json:

@@ -11,7 +11,6 @@ from raymond.errors import Error, RunNotFound, UsageError
 from raymond.faces import table
 from raymond.faces.listing import why
 from raymond.faces.table import Column
-from raymond.store import exports
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.system import git
@@ -248,9 +247,6 @@ def _unknown(
     home: Project, others: list[Project], given: str, otherwise: str = _ALL, like: float = _LIKE
 ) -> RunNotFound:
     """The error for a name that is nowhere."""
-    if given in _waiting(home):
-        hint = f"raymond adopt {given} takes it over"
-        return RunNotFound(f"`{given}` was kept in .raymond by an earlier release", hint=hint)
     import difflib
 
     ids = [id for project in (home, *others) for id in project.ids()]
@@ -264,26 +260,12 @@ def _unknown(
 
 def nothing_in(home: Project) -> RunNotFound:
     """The error for a project without runs: why there are none, and where there may be some."""
-    waiting, before = _waiting(home), _moved_from(home)
-    if waiting:
-        hint = f"an earlier release kept runs in .raymond ({_list(waiting)}): raymond adopt takes them over"
-    elif before:
+    before = _moved_from(home)
+    if before:
         hint = f"this looks like {before}, moved: raymond resume ID --cd . continues a run of it here"
     else:
         hint = "raymond run PATH starts one; raymond list --all shows the runs of all projects"
     return RunNotFound("no run has been started here yet", hint=hint)
-
-
-def may_have_earlier(home: Project) -> bool:
-    """Whether it is worth a look: an earlier release left something like a run in the project, or here."""
-    return exports.has_former_journals(home.tree) or exports.has_former_journals(".")
-
-
-def _waiting(home: Project) -> list[str]:
-    """The runs that an earlier release left in the project, or here."""
-    from raymond.store import earlier
-
-    return [*earlier.ids(home.tree), *earlier.ids(os.getcwd())]
 
 
 def _list(texts: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from raymond.backends import Backend, Direct, Turn, registry
 from raymond.control import doubts, programs, trust
 from raymond.control.config import Config
-from raymond.control.start import Choices, check_former, prepare
+from raymond.control.start import Choices, prepare
 from raymond.errors import Diagnostic
 from raymond.language import lint
 from raymond.language.workflow import State
@@ -88,7 +88,6 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     """What a run of `loaded` would start with here; nothing is written."""
     project, prepared = projects.at(os.getcwd()), prepare(loaded, options)
     start = prepared.start
-    check_former(project, start.workflow_id)
     taken = project.run(start.workflow_id).in_the_way()
     if taken:
         raise taken

@@ -79,7 +79,7 @@ def _program(name: str, found: Found) -> Program:
 
 
 def difference(run: Run, tables: Tables) -> str:
-    """What has changed since the last driver of the run; empty when nothing has, or when it did not say."""
+    """What has changed since the last driver of the run; empty when nothing has."""
     found = now(run.start, [one.name for one in run.programs], tables)
     for before, after in zip(run.programs, found, strict=True):
         if told := _changed(before, after):
@@ -88,8 +88,6 @@ def difference(run: Run, tables: Tables) -> str:
 
 
 def _changed(before: Program, after: Program) -> str:
-    if not before.path:  # older journals know no more
-        after = Program(name=after.name, version=after.version, payer=after.payer)
     if before == after:
         return ""
     one, other = words.program(before), words.program(after)

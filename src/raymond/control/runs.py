@@ -4,7 +4,7 @@ import os
 from time import time
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.errors import JournalError
@@ -149,8 +149,7 @@ def row(project: Project, id: str) -> RunRow:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
-    stop_kind = found.stop_kind if found.stop_kind is not UNSET else None
-    is_stopped = stop_kind is not None and found.status not in _OVER
+    is_stopped = found.stop_kind is not None and found.status not in _OVER
     is_due = found.due_at is not None
     status = status_of(found.status, driven=driven, is_due=is_due, is_stopped=is_stopped, is_answered=found.is_answered)
     questions = 0 if status in _OVER else found.questions(time())
@@ -160,7 +159,7 @@ def row(project: Project, id: str) -> RunRow:
         project=project.tree,
         driven=driven,
         status=status,
-        group=group(status, driven=driven, questions=questions, stop_kind=stop_kind, reviews=reviews),
+        group=group(status, driven=driven, questions=questions, stop_kind=found.stop_kind, reviews=reviews),
         reason=found.reason or (_unheard(project, folder) if status == INTERRUPTED else None),
         questions=questions,
         reviews=reviews,
@@ -212,12 +211,12 @@ class _State(Struct):
     cost_is_estimated: bool
     started_at: str | None
     updated_at: str | None
+    stop_kind: str | None
     agents_failed: int = 0
     scripted_cost_usd: float = 0.0
     due_at: str | None = None
     journal_bytes: int = 0
     reason: str | None = None
-    stop_kind: str | UnsetType | None = UNSET
     budget_usd: float | None = None
     agents: list[_AgentState] = []
     is_answered: bool = False
@@ -243,8 +242,6 @@ def _kept(folder: RunFolder) -> _State | None:
         if journal_now.st_mtime_ns > os.lstat(folder.state).st_mtime_ns:
             return None
         found = msgspec.json.decode(contents(folder.state), type=_State)
-        if found.stop_kind is UNSET and found.status in ("paused", "stopped"):
-            return None  # of an earlier release, which did not say who stopped it
         return found if found.journal_bytes == journal_now.st_size else None
     except (OSError, msgspec.DecodeError, RecursionError):
         return None
@@ -254,14 +251,9 @@ def _kept(folder: RunFolder) -> _State | None:
 
 
 def was_shut_down(run: Run) -> bool:
-    """Whether the machine stopped it: an orderly shutdown sends SIGTERM, but whoever types Ctrl-C means it.
-
-    Journals of earlier releases do not name the signal: such a run is left to its owner.
-    """
+    """Whether the machine stopped it: an orderly shutdown sends SIGTERM, but whoever types Ctrl-C means it."""
     stopped = run.stop
-    return (
-        stopped is not None and stopped.kind == "signal" and not run.final_status and stopped.signal not in (0, _SIGINT)
-    )
+    return stopped is not None and stopped.kind == "signal" and not run.final_status and stopped.signal != _SIGINT
 
 
 _SIGINT = 2

@@ -15,14 +15,14 @@ from raymond.control import config, doubts, exposure, inside, notifying, paths, 
 from raymond.control.config import Config, SiteRules
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
-from raymond.errors import Diagnostic, RunExists, UsageError
+from raymond.errors import Diagnostic, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
 from raymond.machine.agent import SCRIPTED
 from raymond.machine.events import UNRECORDED, Decision, Recording, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.machine.run_started import TWIN_MAX
-from raymond.store import exports, journal, loader, settings_file, sources
+from raymond.store import journal, loader, settings_file, sources
 from raymond.store import project as projects
 from raymond.store.loader import Loaded as Loaded
 from raymond.store.project import Project
@@ -245,7 +245,6 @@ def _begin(project: Project, loaded: Loaded, options: Choices) -> Prepared:
     started = replace(
         started, commit=git.head(project.tree), programs=programs.of(started, loaded.workflow, options.tables)
     )
-    check_former(project, started.workflow_id)
     if options.trust_project or any(state.kind == "prompt" for state in loaded.workflow.states.values()):
         from raymond.control import trust  # scripts have no agents' programs
 
@@ -254,14 +253,6 @@ def _begin(project: Project, loaded: Loaded, options: Choices) -> Prepared:
     decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
     journal.create(project.run(started.workflow_id), decision, lambda folder: sources.put(folder, loaded))
     return replace(prepared, start=started)
-
-
-def check_former(project: Project, id: str) -> None:
-    """Refuse the id of a run that an earlier release kept in the project."""
-    path = exports.former_journal(project.tree, id)
-    if os.path.lexists(path):
-        hint = f"raymond adopt {id} takes it over; or choose another --id"
-        raise RunExists(f"an earlier release kept a run `{id}` in .raymond", path=path, hint=hint)
 
 
 def begin_here(loaded: Loaded, options: Choices) -> RunHandle:

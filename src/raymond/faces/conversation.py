@@ -23,7 +23,7 @@ from raymond.machine.events import (
     StepStarted,
     is_entry,
 )
-from raymond.machine.label import label_of, named
+from raymond.machine.label import named
 from raymond.steps.talk import in_order, only_tools
 from raymond.store.records import Records, is_gone
 from raymond.text import visible
@@ -135,8 +135,8 @@ class Conversation:
             yield _answer(event, self._who(event.agent), at)
         if is_entry(event):
             self._states[event.agent] = event.state
-        if isinstance(event, AgentStarted) and (event.label or event.variables):
-            self._labels[event.agent] = event.label or label_of(event.variables)
+        if isinstance(event, AgentStarted) and event.label:
+            self._labels[event.agent] = event.label
 
     def _who(self, agent: str) -> str:
         return visible(named(agent, self._labels.get(agent, "")))

@@ -23,7 +23,7 @@ from raymond.machine.events import (
     is_end,
     is_entry,
 )
-from raymond.machine.label import label_of, named
+from raymond.machine.label import named
 from raymond.machine.run import Run
 from raymond.text import safe, visible
 from raymond.views import tally
@@ -117,8 +117,8 @@ class Lines(Quiet):
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         agent = getattr(event, "agent", "")
-        if type(event) is AgentStarted and event.variables:
-            self._labels[agent] = event.label or label_of(event.variables)
+        if type(event) is AgentStarted and event.label:
+            self._labels[agent] = event.label
         label, width = self._labels.get(agent, ""), self._width()
         text = words.line(event, self._states.get(agent, ""), label)
         if text is None:

@@ -139,7 +139,7 @@ def status(run: Run, now: float) -> Piece:
 
 def _stopping(stopped: RunStopped, running: int) -> str:
     finishing = f"finishing {_many(running, 'running step')}"
-    if stopped.kind in ("paused", "parked"):
+    if stopped.kind == "paused":
         again = f"Ctrl-C again stops {'it' if running == 1 else 'them'} now"
         return f"pausing: {finishing}; {again}" if running else "paused"
     if stopped.kind == "stop" and running:

@@ -103,8 +103,6 @@ def crowd(pool: str, most: int) -> str:
 
 def stop(event: RunStopped) -> str:
     """Why a run stopped."""
-    if event.reason:
-        return event.reason  # of an earlier release
     match event.kind:
         case "limit":
             return _limit(event)
@@ -284,8 +282,6 @@ def _programs(found: Iterable[Program]) -> str:
 
 
 def _budget(event: RunStarted) -> str:
-    if not event.budget_from:
-        return ""  # of a release that did not say where it came from
     return f", {f'budget {prices.show(event.budget)}' if event.budget else 'no budget'} ({event.budget_from})"
 
 

@@ -22,7 +22,6 @@ RESUMED = "resumed"
 """The file with the digest of a baseline that was renewed when a person resumed the loop."""
 FIRST = "first"
 """In the place of a slot: how everything stood when the loop began."""
-FIRST_VERSION, _VERSION = 1, 2
 _OF_GIT = (" .git/", " the git setting ")
 _MOST_IGNORED = 5_000
 
@@ -47,47 +46,43 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Digest of the hooks that git would run."""
     hooks_folder: str
     signs: bool
-    settings: dict[str, list[str]] | None = None
-    """What .git/config says, but for a few settings; None in earlier baselines."""
-    in_effect: dict[str, list[str]] | None = None
-    """The settings that run something, from wherever they come; None in earlier baselines."""
-    stashes: bytes = b""
+    settings: dict[str, list[str]]
+    """What .git/config says, but for a few settings."""
+    in_effect: dict[str, list[str]]
+    """The settings that run something, from wherever they come."""
+    stashes: bytes
     """The list of stashes, as git keeps it."""
-    worktrees: dict[str, str] | None = None
-    """The other worktrees, and the branch of each; None in baselines of earlier releases."""
-    nested: list[str] | None = None
-    """Repositories inside of this one; None in baselines of earlier releases."""
-    folders: tuple[str, str] = ("", "")
+    worktrees: dict[str, str]
+    """The other worktrees, and the branch of each."""
+    nested: list[str]
+    """Repositories inside of this one."""
+    folders: tuple[str, str]
     """The git directory, and the one that it shares with other worktrees."""
-    queue: tuple[str, bytes] = ("", b"")
+    queue: tuple[str, bytes]
     """The path of the session log with the queue, and what it said: git's own copy could be forged."""
-    modules: dict[str, str] = {}
+    modules: dict[str, str]
     """Every submodule, and how it stood."""
-    staged: str = ""
+    staged: str
     """A commit, on no branch, of what a person had staged; empty when that was nothing."""
-    is_index_broken: bool = False
+    is_index_broken: bool
     """Whether git could not read the index."""
-    is_locked: bool = False
-    """Whether there was a lock of the index, in baselines without `locks`."""
-    locks: list[str] | None = None
-    """The locks of git that were there; None in earlier baselines."""
-    refused: list[str] = []
+    locks: list[str]
+    """The locks of git that were there."""
+    refused: list[str]
     """Files that git takes into no tree."""
-    reflogs: dict[str, int] | None = None
-    """The reflog of each reference, and how many bytes it has; None in earlier baselines."""
-    version: int = FIRST_VERSION
-    """Of what is noted: from 2 on, every setting of .git/config, and references of any kind."""
-    unfinished: list[str] | None = None
-    """What somebody had begun with git and not ended; None in earlier baselines."""
-    links: dict[str, bytes] | None = None
-    """Which of git's files, and of their folders, were links, and where each led; None in earlier baselines."""
-    unread: dict[str, tuple[int, int]] = {}
+    reflogs: dict[str, int]
+    """The reflog of each reference, and how many bytes it has."""
+    unfinished: list[str]
+    """What somebody had begun with git and not ended."""
+    links: dict[str, bytes]
+    """Which of git's files, and of their folders, were links, and where each led."""
+    unread: dict[str, tuple[int, int]]
     """Those of git's files that could not be read whole: size and time."""
 
     @property
     def git_files(self) -> GitFiles:
         """The files of git that decide what it does."""
-        return GitFiles(contents=self.files, modes=self.modes, links=self.links or {}, unread=self.unread)
+        return GitFiles(contents=self.files, modes=self.modes, links=self.links, unread=self.unread)
 
 
 class Keeper(Struct, frozen=True):
@@ -136,7 +131,6 @@ class Keeper(Struct, frozen=True):
             locks=locks.there(*git.directories(repository.top)),
             refused=refused,
             reflogs=reflogs.lengths(repository.top),
-            version=_VERSION,
             unfinished=unfinished.there(repository),
         )
         return found, self.save(found)
@@ -190,14 +184,13 @@ class Keeper(Struct, frozen=True):
         """The locks of git that were left since, and whether each is removed."""
         top = self.repository.top
         found = locks.there(*git.directories(top))
-        old = before.locks if before.locks is not None else found if before.is_locked else []
-        new = [path for path in found if path not in old]
+        new = [path for path in found if path not in before.locks]
         gone = locks.removed(new, [top, *self.repository.worktrees()]) if new else []
         return [(path, path in gone) for path in new]
 
     def unfinished(self, before: Baseline) -> list[str]:
         """What was begun with git since, and not ended."""
-        return [name for name in unfinished.there(self.repository) if name not in (before.unfinished or ())]
+        return [name for name in unfinished.there(self.repository) if name not in before.unfinished]
 
     @property
     def _modules(self) -> str:
@@ -219,16 +212,15 @@ class Keeper(Struct, frozen=True):
         found = [one.words for one in control_plane.differences(before.control, now)]
         settings = git_settings.of_repository(self.repository.top, self.private)
         # What another checkout sets is a person's business; `restore` leaves it.
-        old = settings if before.settings is None or self.is_shared else before.settings
-        more = git_settings.differences(old, settings, before.references, is_first=before.version == FIRST_VERSION)
+        old = settings if self.is_shared else before.settings
+        more = git_settings.differences(old, settings, before.references)
         found += [one for one in more if one not in found]
         return found + before.git_files.differences(self._common)
 
     def differences_elsewhere(self, before: Baseline) -> list[str]:
         """Settings that a file outside of .git has changed, in words: such a file is not put back."""
         now = git_settings.in_effect(self.repository)
-        old = now if before.in_effect is None else before.in_effect
-        found = git_settings.differences(old, now, before.references)
+        found = git_settings.differences(before.in_effect, now, before.references)
         return [f"{one}, in a file outside of .git" for one in found]
 
     def restore(self, before: Baseline) -> list[str]:

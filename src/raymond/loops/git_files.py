@@ -24,7 +24,7 @@ _FOLDERS = (HOOKS, "info", "objects/info", "refs", "logs")
 _LARGEST = 16 << 20
 """Bytes from which on a file is not kept."""
 _LOOKED_AT = 1 << 20
-"""Bytes of a file that the control plane looks at, and that earlier baselines kept of it."""
+"""Bytes of a file that the control plane looks at."""
 
 
 class GitFiles(Struct, frozen=True, kw_only=True):

@@ -10,12 +10,6 @@ from raymond.system import files, git
 from raymond.verifier import control_plane, tool_settings
 from raymond.verifier.private_git import PrivateGit
 
-_FIRST = regex(
-    r"remote\..*\.(?:url|pushurl)|branch\..*\.(?:remote|pushremote|merge)"
-    r"|(?:url|https?|user|author|committer|gc|commit|push|core|init|tag|fetch|credential)\..*",
-    re.DOTALL,
-)
-"""What baselines of the first version know of the repository; in small letters."""
 _FREE = regex(
     r"(?:color|column|advice)\..*|gui\.(?:geometry|wmstate)|merge\.conflictstyle"
     r"|diff\.(?:algorithm|colormoved|colormovedws|renames|renamelimit)"
@@ -92,21 +86,15 @@ def _chosen(top: str, pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     }
 
 
-def differences(
-    before: Mapping[str, list[str]], now: Mapping[str, list[str]], branches: Iterable[str], *, is_first: bool = False
-) -> list[str]:
-    """What is not as it was, in words; a branch that was not there before may follow what it likes.
-
-    `is_first`: what was before is from a baseline of the first version, which knows fewer settings.
-    """
+def differences(before: Mapping[str, list[str]], now: Mapping[str, list[str]], branches: Iterable[str]) -> list[str]:
+    """What is not as it was, in words; a branch that was not there before may follow what it likes."""
     known = set(branches)
     found = []
     for key in sorted({*before, *now}):
         named = _BRANCH.fullmatch(key)
         is_new_branch = named and f"refs/heads/{named[1]}" not in known
         is_plain = key.startswith(_ALIAS) and key not in before and tool_settings.is_harmless(key, now[key])
-        is_unknown = is_first and not _FIRST.fullmatch(key.lower())
-        if before.get(key) != now.get(key) and not (is_new_branch or is_plain or is_unknown):
+        if before.get(key) != now.get(key) and not (is_new_branch or is_plain):
             how = "added" if key not in before else "removed" if key not in now else "changed"
             found.append(f"{how} the git setting {key}")
     return found

@@ -182,9 +182,8 @@ class Inspector:
         _add(found.notes, (f"made a pipe of {path}, for which git would wait; it was removed" for path in pipes))
         refused = [path for path in self._repository.refused if path not in before.refused]
         _add(found.beyond, (f"left {path}, which git does not take into a commit" for path in refused[:_NAMED]))
-        nested = [one for one in self._repository.nested() if one not in (before.nested or ())]
-        kind = found.notes if before.nested is None else found.beyond
-        _add(kind, (f"left a repository of its own in {one}" for one in nested))
+        nested = [one for one in self._repository.nested() if one not in before.nested]
+        _add(found.beyond, (f"left a repository of its own in {one}" for one in nested))
         modules = self._keeper.changed_modules(before)
         _add(found.beyond, (f"changed the submodule {path}, which is neither saved nor put back" for path in modules))
         _add(found.review, found.beyond)

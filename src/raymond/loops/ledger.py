@@ -283,7 +283,7 @@ def _short(text: str) -> str:
 
 
 def entry_of(given: dict[str, Any]) -> Entry:
-    """An entry as it was handed on; fields of later releases are left out."""
+    """An entry as it was handed on; unknown fields are left out."""
     known: dict[str, Any] = {}
     for key, value in given.items():
         if key in _EMPTY:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.errors import Error
-from raymond.loops import documents, doubts, git_settings, submodules, unfinished
+from raymond.loops import documents, doubts, git_settings, unfinished
 from raymond.loops.baseline import FIRST, Baseline, Keeper, keeper_of
 from raymond.loops.change import Change
 from raymond.loops.documents import LEARNINGS, LOGS, PROGRESS, WRITTEN, Documents
@@ -284,11 +284,11 @@ def _beyond_files(before: Baseline, now: Baseline) -> Iterator[str]:
     hidden = set(now.ignored).difference(before.ignored)
     yield from (f"added {code(one)}, which git ignores" for one in sorted(hidden) if not is_generated(one))
     for path in sorted({*before.modules, *now.modules}):
-        if not submodules.is_same(before.modules.get(path, ""), now.modules.get(path, "")):
+        if before.modules.get(path, "") != now.modules.get(path, ""):
             yield f"changed the submodule {code(path)}"
-    new = [one for one in now.nested or () if one not in (before.nested or ())]
+    new = [one for one in now.nested if one not in before.nested]
     yield from (f"left a repository of its own in {code(one)}" for one in new)
-    if names := [one for one in now.unfinished or () if one not in (before.unfinished or ())]:
+    if names := [one for one in now.unfinished if one not in before.unfinished]:
         yield f"left {unfinished.words(names)} unfinished"
 
 

@@ -36,7 +36,7 @@ class Pushes:
         for name in sorted({*before.remotes, *now} - before.references.keys()):
             old, new = before.remotes.get(name, ""), now.get(name, "")
             shown = name.removeprefix("refs/remotes/")
-            length = None if before.reflogs is None else before.reflogs.get(name, 0)
+            length = before.reflogs.get(name, 0)
             if old != new and new and self._is_made_here(new):
                 self.tampered.append(f"pushed to {shown}")
             elif reflogs.is_pushed(repository.top, name, length, old):
@@ -63,7 +63,7 @@ class Pushes:
     def _branches(self) -> dict[str, str]:
         """What is checked out in the worktrees that were there before any agent of the loop, and where it is."""
         trees = self._repository.worktrees()
-        known = trees if self._first.worktrees is None else self._first.worktrees
+        known = self._first.worktrees
         return {one: self._repository.reference(one) for path, one in trees.items() if one and path in known}
 
     def _is_persons(self, name: str, old: str, new: str) -> bool:

@@ -6,7 +6,7 @@ import time
 from functools import cached_property
 
 from raymond.loops import other_loops, reflogs
-from raymond.loops.baseline import FIRST_VERSION, Baseline
+from raymond.loops.baseline import Baseline
 from raymond.loops.repository import SAVED, Repository
 from raymond.loops.saved import Saved
 from raymond.patterns import regex
@@ -19,7 +19,7 @@ _STASHED = regex(rb"(?m)^[0-9a-f]+ ([0-9a-f]{40,64}) ")
 _MOST_STASHES = 50
 _MOST_NAMED = 20
 _COMMON = ("refs/heads/", "refs/tags/", "refs/notes/", "refs/stash", SAVED, "refs/remotes/")
-"""What baselines of the first version know; a fetch that moves one of these is not anybody's habit."""
+"""A fetch that moves one of these is not anybody's habit."""
 _REPLACED = "refs/replace/"
 _FETCH = regex(r"remote\..*\.fetch", re.DOTALL)
 
@@ -50,9 +50,7 @@ class References:
         self._own = f"refs/heads/{before.branch}"
         self._now = repository.references()
         self._worktrees = repository.worktrees()
-        self._first_trees, self._trees_before = (
-            self._worktrees if one.worktrees is None else one.worktrees for one in (first, before)
-        )
+        self._first_trees, self._trees_before = first.worktrees, before.worktrees
 
     @cached_property
     def _wanted(self) -> dict[str, str]:
@@ -70,7 +68,7 @@ class References:
     @cached_property
     def _fetched(self) -> tuple[str, ...]:
         """Where fetches write to, by the settings from before the item."""
-        settings = (self._before.settings or {}).items()
+        settings = self._before.settings.items()
         targets = (one.partition(":")[2] for key, values in settings if _FETCH.fullmatch(key) for one in values)
         return tuple(one.partition("*")[0] for one in targets if one)
 
@@ -99,15 +97,8 @@ class References:
 
     @cached_property
     def _made(self) -> list[str]:
-        """What somebody else has saved in Raymond's name, or lets stand in for other objects.
-
-        Baselines of earlier releases do not tell.
-        """
-        if self._before.worktrees is None:
-            return []
+        """What somebody else has saved in Raymond's name, or lets stand in for other objects."""
         made = [name for name in self._now if name.startswith(self._saved.prefix) and name not in self._wanted]
-        if self._before.version == FIRST_VERSION:
-            return made
         known = self._before.references
         return made + [name for name in self._now if name.startswith(_REPLACED) and name not in known]
 
@@ -151,9 +142,8 @@ class References:
     def notes(self) -> list[str]:
         """What was made, and may be."""
         known = {*self._before.references, *self._worktrees.values(), self._own}
-        looked_at = _COMMON if self._before.version == FIRST_VERSION else "refs/"
         hidden = (SAVED, _REPLACED, "refs/remotes/")
-        new = [name for name in self._now if name not in known and name.startswith(looked_at)]
+        new = [name for name in self._now if name not in known and name.startswith("refs/")]
         new = [name for name in new if not name.startswith(hidden) and not self._is_fetched(name)]
         found = [f"made {_short(name, 'refs/')}" for name in new[:_MOST_NAMED]]
         more = len(new) - _MOST_NAMED
@@ -161,7 +151,7 @@ class References:
 
     def _shortened(self) -> list[str]:
         """Which reflogs have lost lines: a person who looks for a lost commit would not find it there."""
-        before, now = self._before.reflogs or {}, reflogs.lengths(self._repository.top)
+        before, now = self._before.reflogs, reflogs.lengths(self._repository.top)
         there = {"HEAD", *self._now} - {"refs/stash"}
         names = sorted(_short(name) for name, length in before.items() if name in there and now.get(name, 0) < length)
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

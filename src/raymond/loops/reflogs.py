@@ -26,15 +26,15 @@ def _length(path: str) -> int:
         return 0
 
 
-def is_pushed(top: str, name: str, length: int | None, commit: str) -> bool:
+def is_pushed(top: str, name: str, length: int, commit: str) -> bool:
     """Whether a push has moved a branch of a remote since its reflog was so long, and named `commit`.
 
-    Where the length is not known, or the reflog is shorter now, only what follows that commit counts.
+    Where the reflog is shorter now, only what follows that commit counts.
     """
     path = os.path.join(git.directories(top)[1], "logs", name)
-    is_longer = length is not None and _length(path) >= length
+    is_longer = _length(path) >= length
     try:
-        lines = files.lines(path, _LONGEST, length if length and is_longer else 0).split(b"\n")
+        lines = files.lines(path, _LONGEST, length if is_longer else 0).split(b"\n")
     except OSError:
         return False
     if not is_longer:

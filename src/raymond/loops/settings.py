@@ -115,7 +115,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def read(text: str) -> Settings:
-    """The settings in the value of the variable; fields of later releases are left out."""
+    """The settings in the value of the variable; unknown fields are left out."""
     given: dict[str, Any] = {}
     for key, value in json.loads(text or "{}").items():
         if key in _DEFAULTS:

@@ -243,7 +243,7 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> L
         loaded.workflow.name = loop
     missing = next((one for one in _NEEDED[loop] if one not in loaded.workflow.states), "")
     if missing:
-        hint = f"raymond {loop} eject DIR makes one; what an older release has made may lack states"
+        hint = f"raymond {loop} eject DIR makes one"
         raise UsageError(f"{workflow} is not a workflow of {loop}: it has no {missing}", hint=hint)
     try:
         starts.prepare(loaded, choices)

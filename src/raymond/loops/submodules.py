@@ -21,13 +21,7 @@ def states(repository: Repository, folder: str) -> dict[str, str]:
 
 def changed(repository: Repository, folder: str, before: dict[str, str]) -> list[str]:
     """The paths of those that are not as they were."""
-    return [path for path, state in before.items() if not is_same(state, _state(repository.top, path, folder))]
-
-
-def is_same(before: str, now: str) -> bool:
-    """Whether a state is what it was; in earlier baselines, it says nothing about the git directory."""
-    parts = before.split(" ")
-    return bool(before) == bool(now) and parts == now.split(" ")[: len(parts)]
+    return [path for path, state in before.items() if state != _state(repository.top, path, folder)]
 
 
 def _state(top: str, path: str, folder: str) -> str:

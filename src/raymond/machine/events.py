@@ -1,8 +1,6 @@
 """What happened: the facts a run is made of, in past tense.
 
-A journal is read by every later release. Fields are only added, always with a default; an event is never renamed,
-removed or given another meaning. Names of states are resolved, directories absolute, times UTC seconds: folding a
-journal needs nothing else.
+Names of states are resolved, directories absolute, times UTC seconds: folding a journal needs nothing else.
 """
 
 from typing import Literal, TypeAlias, TypeGuard
@@ -37,11 +35,11 @@ from raymond.machine.step_events import Verdict as Verdict
 class RunResumed(Fact, frozen=True, kw_only=True):
     """A driver resumed the run."""
 
-    version: str = ""
+    version: str
     driven: float = ZERO
     """Seconds for which the driver before had driven it after its last decision; it was killed."""
     programs: list[Program] = []
-    """What answers its prompts from now on; journals of earlier releases do not say it."""
+    """What answers its prompts from now on; empty in a run of scripts."""
     recording: Recording = UNRECORDED
 
 
@@ -73,9 +71,9 @@ class RunMoved(Fact, frozen=True, kw_only=True):
     """A person resumed the run in the directory that its project was moved to."""
 
     cwd: str
-    before: str = ""
-    after: str = ""
-    """The directory that was moved, before and after; where nothing is said, that of the run."""
+    before: str
+    after: str
+    """The directory that was moved, before and after."""
     lost: list[str] = []
     """The conversations that could not be brought along."""
     commit: str = ""
@@ -96,10 +94,8 @@ class WorkflowChanged(Fact, frozen=True, kw_only=True):
 class RunStopped(Fact, frozen=True, kw_only=True):
     """No new step starts."""
 
-    kind: Literal["paused", "stop", "signal", "limit", "cancelled", "parked"]
-    """`cancelled` is for good; `parked` is what earlier releases called `paused`."""
-    reason: str = ""
-    """The sentence that earlier releases wrote instead of the fields below."""
+    kind: Literal["paused", "stop", "signal", "limit", "cancelled"]
+    """`cancelled` is for good."""
     limit: Literal["", "budget", "iterations", "turns", "unpriced", "time", "wait"] = ""
     amount: float = ZERO
     """What the limit allowed: dollars, a number, or seconds."""
@@ -140,7 +136,7 @@ class RequestTaken(Fact, frozen=True, kw_only=True):
     kind: str
     problem: str = ""
     sender: Sender | None = None
-    """Who asked; journals of earlier releases do not say it."""
+    """Who asked."""
 
 
 class LimitsChanged(Fact, frozen=True, kw_only=True):
@@ -169,7 +165,7 @@ class AgentStarted(Fact, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     wake_at: float = ZERO
     label: str = ""
-    """What people tell it apart by; journals of earlier releases do not say it."""
+    """What people tell it apart by."""
 
 
 class AgentMoved(Fact, frozen=True, kw_only=True):
@@ -250,8 +246,8 @@ class AskStarted(Fact, frozen=True, kw_only=True):
     timeout_state: str = ""
     approve: str = ""
     """`person`: only an answer that a person gave at a terminal counts."""
-    number: int = 0
-    """Of all questions of the run; journals of earlier releases do not say it."""
+    number: int
+    """Of all questions of the run."""
     choices: list[str] = []
     files: list[AskedFile] = []
 
@@ -286,9 +282,8 @@ class AgentPaused(Fact, frozen=True, kw_only=True):
 
     agent: str
     reason: str = ""
-    """What the program said; a whole sentence in journals of earlier releases."""
-    kind: Literal["", "person", "step", "unknown", "denied", "auth", "billing", "overload", "review"] = ""
-    """Empty in journals of earlier releases."""
+    """What the program said."""
+    kind: Literal["person", "step", "unknown", "denied", "auth", "billing", "overload", "review"]
     tools: list[str] = []
     """What would allow the tools it was denied."""
     backend: str = ""

@@ -72,7 +72,6 @@ from raymond.machine.events import (
     WorkflowChanged,
     WorkSaved,
 )
-from raymond.machine.label import label_of
 from raymond.machine.limits import limits_of
 from raymond.machine.outcome import Outcome, done
 from raymond.machine.rights import rights_of
@@ -149,7 +148,7 @@ def _run_resumed(run: Run, event: RunResumed) -> None:
     run.stop, run.final_status, run.leftovers, run.is_cut = None, "", 0, False
     run.driven += max(0.0, run.driven_until - run.resumed_at) + event.driven
     run.resumed_at = run.now
-    run.programs, run.recording = event.programs or run.programs, event.recording
+    run.programs, run.recording = event.programs, event.recording
 
 
 def _run_stopped(run: Run, event: RunStopped) -> None:
@@ -173,7 +172,7 @@ def _run_ended(run: Run, event: RunEnded) -> None:
 def _journal_cut(run: Run, event: JournalCut) -> None:
     skip_numbers(run, event.steps, event.questions)
     run.cost += event.cost
-    run.scripted += step_changes.scripted_of(run.start, event)
+    run.scripted += event.scripted
     run.paid.update(event.paid)
 
 
@@ -188,7 +187,7 @@ def _limits_changed(run: Run, event: LimitsChanged) -> None:
 
 
 def _run_moved(run: Run, event: RunMoved) -> None:
-    start, old, new = run.start, event.before or run.start.cwd, event.after or event.cwd
+    start, old, new = run.start, event.before, event.after
     roots = [rebased(root, old, new) for root in start.roots]
     scope = rebased(start.scope_dir, old, new)
     run.begun = replace(start, cwd=event.cwd, roots=roots, scope_dir=scope, commit=event.commit)
@@ -225,7 +224,7 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
     if "/" in event.agent or event.agent in ("", ".", "..") or not event.agent.isprintable():
         raise ValueError(f"`{event.agent}` cannot be the name of an agent")  # files are named for it
     agent = Agent(event.agent, _NOWHERE, parent=event.parent, cwd=event.cwd, variables=event.variables or None)
-    agent.label = event.label or label_of(event.variables)
+    agent.label = event.label
     run.agents[agent.id] = agent
     run.started += 1
     run.statuses[DECIDING] = run.statuses.get(DECIDING, 0) + 1
@@ -364,7 +363,7 @@ def _wait_ended(run: Run, event: WaitEnded) -> None:
 
 def _ask_started(run: Run, event: AskStarted) -> None:
     agent = run.agents[event.agent]
-    run.questions = event.number or run.questions + 1
+    run.questions = event.number
     agent.visit.rest = Rest(
         event.state,
         question=event.question,

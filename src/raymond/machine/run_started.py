@@ -23,7 +23,7 @@ class Program(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     payer: str = ""
     """Who pays, with a fingerprint of the key if there is one; of scripted replies, where they are."""
     path: str = ""
-    """Of the program, with links followed; empty in older journals, which have none of what follows either."""
+    """Of the program, with links followed; empty if the backend has none."""
     host: str = ""
     """Where turns are sent, if somebody has set that."""
     account: str = ""
@@ -89,7 +89,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     skip_permissions: bool = False
     notify: list[str] = []
     """Commands and URLs to notify when the run asks or ends."""
-    budget_from: str = ""
+    budget_from: str
     """Where the budget was set."""
     max_turns: int = 0
     """Turns of backends; 0 means at most 200 turns of unknown cost."""
@@ -102,7 +102,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     unknown_turn_cost: float = UNKNOWN_TURN
     in_place: list[str] = []
     """The backends that cannot branch: they continue in the same conversation."""
-    version: str = ""
+    version: str
     commit: str = ""
     """Where the repository of its directory was: the run belongs to a repository that has it."""
     inside: list[str] = []
@@ -119,7 +119,7 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     apart: bool = False
     """It outlives the run in whose step it was started."""
     programs: list[Program] = []
-    """What answers its prompts; empty in a run of scripts, and in journals of earlier releases."""
+    """What answers its prompts; empty in a run of scripts."""
     recording: Recording = UNRECORDED
     workspace: str = "here"
     """Where agents work, unless their state says it more narrowly: `here`, `copy` or `isolated`."""

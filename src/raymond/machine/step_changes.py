@@ -6,8 +6,6 @@ from msgspec.structs import replace
 
 from raymond.machine.agent import DECIDING, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, Conversation, backend_of
 from raymond.machine.events import (
-    JournalCut,
-    RunStarted,
     SessionNamed,
     StepEnded,
     StepFailed,
@@ -17,7 +15,7 @@ from raymond.machine.events import (
     StepStarted,
 )
 from raymond.machine.failures import CLASSES
-from raymond.machine.run import Run, drop_timers, set_status, sleep_or_go
+from raymond.machine.run import Run, set_status, sleep_or_go
 
 
 def started(run: Run, event: StepStarted) -> None:
@@ -39,10 +37,6 @@ def started(run: Run, event: StepStarted) -> None:
     visit.held, visit.attempt, visit.turn = "", event.attempt, event.turn
     if event.backend and event.step not in visit.turns:
         visit.turns = [*visit.turns, event.step]
-    if visit.wake_at:
-        # Earlier releases let an agent that was paused in its sleep go on at once.
-        visit.wake_at = 0.0
-        drop_timers(run)
     _begin(run, agent, event)
 
 
@@ -147,11 +141,6 @@ def interrupted(run: Run, event: StepInterrupted) -> None:
 def unpaid(paid: Mapping[int, float], event: StepEnded) -> float:
     """What a step has cost beyond what was `paid` for it when its end was lost."""
     return max(0.0, event.cost - paid[event.step]) if event.step in paid else event.cost
-
-
-def scripted_of(start: RunStarted, event: JournalCut) -> float:
-    """What of the cost that a repair has lost nobody paid; earlier releases did not note it."""
-    return event.cost if start.backend in SCRIPTED and not start.backends else event.scripted
 
 
 def _remember(agent: Agent, event: StepFinished | StepRefused) -> None:

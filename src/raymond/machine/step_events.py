@@ -118,7 +118,7 @@ class StepFailed(StepEnded, frozen=True, kw_only=True):
     again: bool = False
     """The same visit is tried again."""
     retry_at: float = ZERO
-    """Not before this time; journals of earlier releases try at once."""
+    """Not before this time; 0 for at once."""
     output: str = ""
     """The last lines that a script printed, if its error does not say them."""
     phase: Phase = ""

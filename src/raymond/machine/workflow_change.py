@@ -6,7 +6,7 @@ from raymond import pasted
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
 from raymond.language.tags import targets
-from raymond.language.workflow import Workflow, bare, resolve
+from raymond.language.workflow import Workflow, resolve
 from raymond.machine.agent import Agent
 from raymond.machine.events import WorkflowChanged
 from raymond.machine.run import Run
@@ -48,8 +48,7 @@ def _needs(agent: Agent) -> Iterable[str]:
     yield from (agent.state, *((rest.state, rest.timeout_state, rest.failed_state) if rest else ()))
     yield from (frame.state for frame in agent.stack or ())
     held = agent.visit.pending.asked if agent.visit.pending else ()
-    # Journals of earlier releases have names without an extension.
-    yield from (name for one in held for name in targets(one) if bare(name) != name)
+    yield from (name for one in held for name in targets(one))
 
 
 def _full(run: Run, name: str) -> str:

@@ -191,7 +191,7 @@ class ProgramTurn(TurnStep):
         with contextlib.suppress(OSError, ValueError), open(path, errors="replace", opener=private) as file:
             pid, self._began = file.readline().rstrip("\n").split(" ", 1)
             self.pid = int(pid)
-            since, at = map(float, file.readline().split())  # not there in spools of earlier releases
+            since, at = map(float, file.readline().split())
             self._since = since, at
         if not self.pid:
             # The driver died after it started the program and before it noted the pid: find it by its mark.

@@ -44,20 +44,6 @@ def state_file(tree: str, id: str) -> str:
     return f"{tree}/{_TOP}/workflows/{id}.json"
 
 
-def former_journal(tree: str, id: str) -> str:
-    """Where an earlier release would have kept the journal of a run."""
-    return f"{tree}/{_TOP}/workflows/{id}.jsonl"
-
-
-def has_former_journals(tree: str) -> bool:
-    """Whether an earlier release left runs in the project."""
-    try:
-        with os.scandir(f"{tree}/{_TOP}/workflows") as entries:
-            return any(entry.name.endswith(".jsonl") for entry in entries)
-    except OSError:
-        return False
-
-
 def fixed(tree: str) -> list[str]:
     """What agents may read and not change."""
     return [f"{tree}/{_TOP}/config.toml", f"{tree}/{_TOP}/workflows"]

@@ -1,6 +1,5 @@
 """RAYMOND_HOME: the folder outside of all projects that holds the runs of one person."""
 
-import contextlib
 import os
 import stat
 from collections.abc import Mapping
@@ -14,9 +13,6 @@ from raymond.text import is_text
 
 VARIABLE = "RAYMOND_HOME"
 _OUT = f"set {VARIABLE} to a folder of your own, outside of your projects"
-_REGISTER = "projects.list"
-"""What earlier releases kept in a file called `projects`: the folders of projects, one on each line."""
-
 UNPACKED = "work"
 """The folder that workflows are unpacked to for their scripts."""
 
@@ -43,7 +39,6 @@ class Home(Struct, frozen=True):
 
     def make(self) -> None:
         """Create what is missing."""
-        _move_register(self)
         for folder in (self.projects, self.sources, self.work):
             _check_folder(folder)
             try:
@@ -113,10 +108,3 @@ def _check_folder(path: str) -> int:
 def unusable(path: str, why: str) -> UsageError:
     """The error for a home that cannot be used."""
     return UsageError(f"runs cannot be kept in {path} ({VARIABLE}): it {why}", hint=_OUT)
-
-
-def _move_register(home: Home) -> None:
-    """Move the file `projects` of earlier releases out of the way. A folder cannot be renamed to where a file is."""
-    with contextlib.suppress(OSError):
-        if stat.S_ISREG(os.lstat(home.projects).st_mode):
-            os.rename(home.projects, f"{home.path}/{_REGISTER}")

@@ -19,7 +19,6 @@ from raymond import amounts
 from raymond.errors import JournalError, NewerJournal
 from raymond.machine.events import Decision, Event, JournalCut, RunStarted, StepEnded
 from raymond.machine.evolve import apply
-from raymond.machine.failures import KINDS
 from raymond.machine.outcome import LONG
 from raymond.machine.run import Run
 from raymond.store import journal_file, snapshot
@@ -38,7 +37,6 @@ _TAIL = 18
 _BEGIN = b'{"seq":'
 _SHORTEST = 80
 """Bytes; no line with a decision is shorter."""
-_CLASSES = (*KINDS, "visits", "given up", "asked", "approval", "gate")
 _IMPOSSIBLE = (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What folding raises for an event that cannot follow: two drivers wrote the journal, or there is a bug."""
 _BEGINNING = 8 << 20
@@ -367,29 +365,10 @@ def _parse(folder: RunFolder, line: bytes, fill: Callable[[str, Any], Any] = put
 
 
 def _decode_any(folder: RunFolder, line: bytes, fill: Callable[[str, Any], Any]) -> _Line:
-    """A line that `fill` gives its long texts; a failure class that an earlier foreign backend made up is a crash."""
+    """A line that `fill` gives its long texts."""
     if b"\\u0000blob:" not in line:
-        try:
-            return _decode(line)
-        except msgspec.ValidationError:
-            pass  # the slow way finds out why
-    fields = fill(folder.blobs, msgspec.json.decode(line))
-    for event in _foreign_failures(fields):
-        event["error"] = f"{event['kind']}: {event.get('error', '')}"
-        event["kind"] = "crash"
-    return msgspec.convert(fields, _Line, str_keys=True)
-
-
-def _foreign_failures(fields: Any) -> list[dict[str, Any]]:
-    """The failures among the events of a line, whatever else that holds, whose class is not one of ours."""
-    events = fields.get("events") if isinstance(fields, dict) else None
-    return [event for event in events if _is_foreign(event)] if isinstance(events, list) else []
-
-
-def _is_foreign(event: Any) -> bool:
-    if not isinstance(event, dict) or event.get("type") not in ("StepFailed", "AgentFailed", "BackendClosed"):
-        return False
-    return isinstance(event.get("kind"), str) and event["kind"] not in _CLASSES
+        return _decode(line)
+    return msgspec.convert(fill(folder.blobs, msgspec.json.decode(line)), _Line, str_keys=True)
 
 
 def _check_header(folder: RunFolder, data: bytes) -> None:

@@ -22,7 +22,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.limits import Limits, limits_of
 from raymond.machine.run import Run, pool_of
-from raymond.machine.step_changes import scripted_of, unpaid
+from raymond.machine.step_changes import unpaid
 from raymond.store.transcripts import lines_from
 
 
@@ -95,7 +95,7 @@ def bill(run: Run, lost: Iterable[Decision]) -> Bill:
         if isinstance(event, JournalCut):
             if amounts.is_cost(event.cost):
                 cost += event.cost
-                scripted += min(max(scripted_of(run.start, event), 0.0), event.cost)
+                scripted += min(max(event.scripted, 0.0), event.cost)
             known = {step: amount for step, amount in event.paid.items() if amounts.is_cost(amount)}
             paid |= known
             again |= {step: amount for step, amount in known.items() if step in running}

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.digests import sha256
-from raymond.errors import Error, UsageError
+from raymond.errors import UsageError
 from raymond.store import home as homes
 from raymond.store.home import Home
 from raymond.store.run_folder import ID_FORM, JOURNAL, RunFolder
@@ -30,8 +30,6 @@ class About(Struct, kw_only=True, omit_defaults=True):
     """Shows that a repository at another path is the same one."""
     first_use: float = 0.0
     last_use: float = 0.0
-    told: bool = False
-    """Its owner was told of runs that an earlier release kept in the project."""
 
 
 class Project(Struct, frozen=True):
@@ -82,13 +80,6 @@ class Project(Struct, frozen=True):
     def about(self) -> About | None:
         """What is known of it; None when it was never used."""
         return _about(self.root)
-
-    def note_told(self) -> None:
-        """Remember that its owner was told of runs of an earlier release, or tell them again where nothing is kept."""
-        with contextlib.suppress(Error, OSError):
-            self.home.make()
-            make_private(self.root)
-            self._note(replace(self.about() or About(path=self.tree), told=True))
 
     def _note(self, about: About) -> None:
         # The path of a project need not be text.

@@ -13,9 +13,6 @@ Line = dict[str, object]
 _OPEN = 32
 """How many agents' files stay open; beyond that the least recently used one is closed."""
 
-_FIRST = b'{"step":'
-"""How every line begins, and nothing inside of one: there, quotes are escaped."""
-
 _decode = msgspec.json.Decoder(Line).decode
 
 
@@ -118,26 +115,20 @@ def _lines(folder: str, agent: str, offset: int) -> Iterator[tuple[int, Line]]:
     """Every line from `offset` on that makes sense, and where it begins; a file that cannot be read is an end."""
     with contextlib.suppress(OSError):
         for raw in transcripts.lines_from(folder, agent, offset):
-            line, torn = _decoded(raw)
+            line = _decoded(raw)
             if line:
-                yield offset + torn, line
+                yield offset, line
             elif not raw.endswith(b"\n"):
                 return  # it is being written, or is no line at all
             offset += len(raw)
 
 
-def _decoded(raw: bytes) -> tuple[Line, int]:
-    """A line, and how much of a torn one stands before it; empty when there is none.
-
-    A driver of an earlier release wrote on at the end of what a killed one had left.
-    """
+def _decoded(raw: bytes) -> Line:
+    """A line; empty when it is torn."""
     try:
-        return _decode(raw), 0
+        return _decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        begin = raw.rfind(_FIRST)
-    with contextlib.suppress(msgspec.DecodeError, RecursionError):
-        return _decode(raw[begin:]), begin
-    return {}, 0
+        return {}
 
 
 def _continues(line: Line, first: Line) -> bool:

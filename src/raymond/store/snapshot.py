@@ -35,7 +35,7 @@ def pack(offset: int, last: bytes, run: Run) -> bytes:
 
 
 def unpack(kept: bytes) -> Snapshot | None:
-    """The snapshot in `kept`; None when it is damaged or from another release."""
+    """The snapshot in `kept`; None when it is damaged or has another schema."""
     if kept[:8] != b"%08x" % zlib.crc32(kept[8:]):
         return None
     try:

@@ -206,26 +206,14 @@ def root_commit(top: str, within: float = 1.0) -> str:
     return said.split()[-1] if code == 0 and said else ""
 
 
-def is_tracked(top: str, path: str) -> bool | None:
-    """Whether git tracks the file `path`, or anything below the folder `path`; None when git cannot tell."""
-    whole = os.path.join(top, path)
-    # Settings of the repository may name another work tree, in which the path would not be found.
-    code, _ = _ask(top, "--work-tree=.", "--literal-pathspecs", "ls-files", "--error-unmatch", "--", whole)
-    return {0: True, 1: False}.get(code) if code is not None else None
-
-
 def ignored_folders(top: str) -> frozenset[str]:
     """The folders below `top` that git ignores and in which it tracks nothing; none when git cannot tell."""
+    # Settings of the repository may name another work tree.
     code, said = _ask(
         top, "--work-tree=.", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"
     )
     paths = said.split("\0") if code == 0 else []
     return frozenset(os.path.join(top, path.rstrip("/")) for path in paths if path.endswith("/"))
-
-
-def holds(folder: str) -> bool:
-    """Whether there is a repository at `folder` or above it, trusted or not."""
-    return bool(_discover(os.path.realpath(folder))[1])
 
 
 def worktrees(cwd: str) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from raymond.digests import sha256
 from raymond.patterns import regex
@@ -14,31 +13,23 @@ from raymond.system import git
 from raymond.verifier import exclude_lines, tool_settings
 from raymond.verifier.private_git import PrivateGit
 
-_FIRST = (
+_DECISIVE = regex(
     r"core\.(?:hookspath|fsmonitor|attributesfile|excludesfile|worktree|trustctime|checkstat|filemode|ignorestat"
     r"|sshcommand|gitproxy|alternaterefscommand|sparsecheckout)"
     r"|filter\..*|diff\.external|diff\..*\.(?:command|textconv)|status\..*|submodule\..*\.ignore|merge\..*\.driver"
     r"|include(?:if)?\..*|alias\..*|extensions\..*|uploadpack\..*|receive\..*|protocol\..*"
-)
-"""Settings that seals of the first version know."""
-_MORE = (
-    r"core\.(?:pager|editor|askpass|autocrlf|eol|ignorecase)|sequence\.editor|pager\..*|credential\..*"
+    r"|core\.(?:pager|editor|askpass|autocrlf|eol|ignorecase)|sequence\.editor|pager\..*|credential\..*"
     r"|gpg\.(?:.*\.)?program|gpg\.ssh\.defaultkeycommand|url\..*\.(?:insteadof|pushinsteadof)"
     r"|(?:difftool|mergetool|browser|man)\..*\.(?:cmd|path)|interactive\.difffilter|trailer\..*\.(?:cmd|command)"
     r"|submodule\..*\.update|remote\..*\.(?:uploadpack|receivepack|vcs)|diff\.ignoresubmodules"
-    r"|lfs\.(?:customtransfer|extension)\..*|lfs\.standalonetransferagent"
+    r"|lfs\.(?:customtransfer|extension)\..*|lfs\.standalonetransferagent",
+    re.DOTALL,
 )
-_DECISIVE = regex(f"{_FIRST}|{_MORE}", re.DOTALL)
 """Settings that run something, or hide a change, in small letters. A name or a remote is nobody's business."""
 _SETTING = "the git setting "
-_ALL_SETTINGS, _CUT_OFF, _LINKS, _OTHER_LINES = 2, 3, 4, 5
-_VERSION = _OTHER_LINES
-"""Of what is looked at: 2 knows more settings, 3 where a history is cut off, 4 links into the tree, 5 no lines that
-Raymond adds to .git/info/exclude."""
 _HOOKS = ".git/hooks"
 _LEADS = "link to "
 _SHALLOW = "shallow"
-_EXCLUDE = f".git/{exclude_lines.NAME}"
 _FILES = (
     "info/attributes",
     exclude_lines.NAME,
@@ -59,12 +50,11 @@ _UNKNOWN = "[not kept]"
 class Control(Struct, frozen=True):
     """The control plane of a tree: what there is -> its digest."""
 
-    parts: dict[str, str] = {}
-    texts: dict[str, str] = {}
-    """What there is -> what it says, so that a person can see the difference; seals of earlier versions lack it."""
-    harmless: frozenset[str] = frozenset()
+    parts: dict[str, str]
+    texts: dict[str, str]
+    """What there is -> what it says, so that a person can see the difference."""
+    harmless: frozenset[str]
     """The parts that an honest tool makes just so; that they come or go is nobody's business."""
-    version: int = 1
 
 
 class Difference(Struct, frozen=True):
@@ -107,32 +97,21 @@ def read(top: str, private: PrivateGit) -> Control:
             room -= len(text)
         if part.is_harmless:
             harmless.add(part.what)
-    return Control(parts, texts, frozenset(harmless), _VERSION)
+    return Control(parts, texts, frozenset(harmless))
 
 
 def differences(old: Control, new: Control) -> list[Difference]:
     """What is not as it was."""
-    found, old = [], _without_own_lines(old)
+    found = []
     for what in sorted(old.parts.keys() | new.parts.keys()):
         before, now = old.parts.get(what), new.parts.get(what)
-        if before != now and not (_is_free(old, what) and _is_free(new, what)) and _is_known(old, new, what):
+        if before != now and not (_is_free(old, what) and _is_free(new, what)) and not _is_deepened(old, what):
             how: Literal["added", "removed", "changed"]
             how = "added" if before is None else "removed" if now is None else "changed"
             said = old.texts.get(what, _UNKNOWN) if before is not None else None
             says = new.texts.get(what, _UNKNOWN) if now is not None else None
             found.append(Difference(what, how, now or "", said, says))
     return found
-
-
-def _without_own_lines(old: Control) -> Control:
-    """A seal of an earlier version, as this one would have made it, if it kept all that .git/info/exclude said."""
-    text = old.texts.get(_EXCLUDE, "")
-    if old.version >= _OTHER_LINES or _digest(text.encode()) != old.parts.get(_EXCLUDE):
-        return old
-    parts = {what: digest for what, digest in old.parts.items() if what != _EXCLUDE}
-    if others := exclude_lines.others(text.encode()):
-        parts[_EXCLUDE] = _digest(others)
-    return replace(old, parts=parts)
 
 
 def is_decisive(key: str, value: str) -> bool:
@@ -144,22 +123,9 @@ def _is_free(control: Control, what: str) -> bool:
     return what not in control.parts or what in control.harmless
 
 
-def _is_known(old: Control, new: Control, what: str) -> bool:
-    """Whether a seal says how it was: one of an earlier version did not look at everything."""
-    if what == f".git/{_SHALLOW}":  # one that was there may go, or move: a fetch of more history is honest
-        return old.version >= _CUT_OFF and what not in old.parts
-    if old.version < _LINKS and (_leads(new, _HOOKS) or _leads(new, what)) and what.startswith(_HOOKS):
-        return False
-    if old.version >= _ALL_SETTINGS or not what.startswith(_SETTING):
-        return True
-    key = what.removeprefix(_SETTING)
-    if not re.fullmatch(_FIRST, key.lower(), re.DOTALL):
-        return False
-    return not tool_settings.is_husky(key, [new.texts.get(what, "")])
-
-
-def _leads(control: Control, what: str) -> bool:
-    return control.texts.get(what, "").startswith(_LEADS)
+def _is_deepened(old: Control, what: str) -> bool:
+    """Whether it says where a history was cut off already: a fetch of more history is honest."""
+    return what == f".git/{_SHALLOW}" and what in old.parts
 
 
 def rewritten(private: PrivateGit, old: str, new: str) -> list[Difference]:

@@ -31,7 +31,7 @@ class Saved(Struct, frozen=True):
     """Where it is kept; of a link, where it leads."""
     mode: int = 0
     put: str = ""
-    """The digest of what is put in its place; empty for nothing, and where a version before did not say so."""
+    """The digest of what is put in its place; empty for nothing."""
     mtime: int = 0
     """Of what make would build; another file is new when it is put back, so that nothing built meanwhile is used."""
 

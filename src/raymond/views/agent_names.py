@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from raymond.machine.events import AgentStarted, Event
-from raymond.machine.label import label_of, named
+from raymond.machine.label import named
 from raymond.machine.run import Run
 
 
@@ -43,7 +43,7 @@ def of_events(events: Iterable[Event]) -> AgentNames:
     for event in events:
         name = getattr(event, "agent", "")
         if isinstance(event, AgentStarted):
-            names[name] = event.label or label_of(event.variables)
+            names[name] = event.label
         elif name:
             names.setdefault(name, "")
     return AgentNames(tuple(names), _grouped((label, name) for name, label in names.items()))

@@ -7,7 +7,7 @@ STATUSES = (
     *("failed", "completed", "cancelled", "unreadable"),
 )
 """How a run can look from outside."""
-_BY_A_PERSON = ("stop", "paused", "parked", "signal")
+_BY_A_PERSON = ("stop", "paused", "signal")
 """Kinds of stops after which nobody is waited for."""
 
 

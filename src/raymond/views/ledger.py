@@ -18,8 +18,7 @@ from raymond.machine.events import (
     is_end,
     is_entry,
 )
-from raymond.machine.label import label_of
-from raymond.machine.step_changes import scripted_of, unpaid
+from raymond.machine.step_changes import unpaid
 from raymond.views.times import second
 
 WAYS = ("state", "agent", "model", "day")
@@ -97,8 +96,8 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
         for event in decision.events:
             if is_entry(event):
                 states[event.agent] = event.state
-                if type(event) is AgentStarted and event.variables:
-                    labels[event.agent] = event.label or label_of(event.variables)
+                if type(event) is AgentStarted and event.label:
+                    labels[event.agent] = event.label
             elif type(event) is RunStarted:
                 start = event
             elif type(event) is StepStarted:
@@ -112,7 +111,7 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
                 paid.pop(event.step, None)
             elif type(event) is JournalCut:
                 paid |= event.paid
-                found += _lost(run, decision.time, event.cost, scripted_of(start, event) if start else 0.0)
+                found += _lost(run, decision.time, event.cost, event.scripted)
     reported = {entry.asked: entry.model for entry in found if entry.model}
     named = [replace(one, model=one.model or reported.get(one.asked) or _own(one.asked)) for one in found]
     return [replace(one, workflow=start.name, folder=start.scope_dir) for one in named] if start else named

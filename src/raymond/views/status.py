@@ -15,7 +15,7 @@ def run_status(run: Run) -> str:
     if run.final_status:
         return run.final_status
     if run.stop:
-        return "paused" if run.stop.kind in ("paused", "signal", "parked") else "stopped"
+        return "paused" if run.stop.kind in ("paused", "signal") else "stopped"
     counts = run.statuses
     could_start = any(queue and not shut(run, pool) for pool, queue in run.ready.items())
     if could_start or counts.get(RUNNING) or counts.get(SLEEPING):

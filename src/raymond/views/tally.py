@@ -5,7 +5,7 @@ from msgspec import Struct, field
 from raymond.machine.agent import RUNNING, SCRIPTED, backend_of
 from raymond.machine.events import Event, JournalCut, RunStarted, StepEnded, StepStarted, is_end
 from raymond.machine.run import Run
-from raymond.machine.step_changes import scripted_of, unpaid
+from raymond.machine.step_changes import unpaid
 
 
 class Tally(Struct):
@@ -36,9 +36,8 @@ class Tally(Struct):
         elif type(event) is RunStarted:
             self.start = event
         elif type(event) is JournalCut:
-            lost = scripted_of(self.start, event) if self.start else event.scripted
-            self.scripted += lost
-            self.real += event.cost - lost
+            self.scripted += event.scripted
+            self.real += event.cost - event.scripted
             self.paid.update(event.paid)
 
     def _end(self, event: StepEnded) -> None:

@@ -1,4 +1,4 @@
-"""Workflows of loops that somebody has ejected from an older release."""
+"""Workflows of loops that somebody has ejected and taken a state out of."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from planned import Planned
 
 
 @pytest.mark.slow
-def test_a_workflow_of_an_older_release_is_refused_with_the_state_it_lacks(tmp_path: Path) -> None:
+def test_a_workflow_without_a_state_that_its_loop_needs_is_refused(tmp_path: Path) -> None:
     night = Planned(tmp_path)
     for loop, state in (("task-loop", "CHECK.py"), ("story-loop", "PLAN.md"), ("continuous-session", "MANUAL.py")):
         assert night.room.raymond(loop, "eject", loop).returncode == 0
