@@ -24,11 +24,11 @@ from raymond.machine.inputs import (
     Stop,
     Tick,
 )
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.requests import Request
 from raymond.machine.rules import rules_of
 from raymond.machine.run import Run
 from raymond.machine.step_events import Verdict
-from raymond.machine.workspace import Workspace
 
 KEY = "6b9f0f5e-4a4b-4d0c-9f1e-0d8f6d6c2a11"
 START = 1_000_000.0
@@ -53,21 +53,21 @@ def build(files: Mapping[str, str], entry: str = "START.md") -> Workflow:
     return made
 
 
-def place(files: Mapping[str, str], entry: str = "START.md") -> Workspace:
+def place(files: Mapping[str, str], entry: str = "START.md") -> PlacedWorkflow:
     """A workflow with its folders."""
-    return Workspace(build(files, entry), "/snap", "/tasks")
+    return PlacedWorkflow(build(files, entry), "/snap", "/tasks")
 
 
-def start(workspace: Workspace, **given: Any) -> RunStarted:
+def start(placed: PlacedWorkflow, **given: Any) -> RunStarted:
     """The first event of a run of `workspace`."""
-    backends = {one.name: one.policy.backend for one in workspace.workflow.states.values() if one.policy.backend}
+    backends = {one.name: one.policy.backend for one in placed.workflow.states.values() if one.policy.backend}
     known: dict[str, Any] = {
         "workflow_id": "test-1",
         "key": KEY,
         "name": "test",
         "scope_dir": "/scope",
         "source": "0" * 64,
-        "entry": workspace.workflow.entry,
+        "entry": placed.workflow.entry,
         "cwd": "/tree",
         "backend": "claude",
         "backends": backends,

@@ -174,13 +174,13 @@ def test_a_stop_turns_a_paused_run_into_a_stopped_one(flow: str) -> None:
     run = handle.read()
     run.stop = RunStopped(kind="paused")
     from raymond.machine import requests
-    from raymond.store.workspaces import workspace as workspace_of
+    from raymond.store.placed_workflows import placed as placed_of
 
-    workspace = workspace_of(handle.project, run)
-    taken = requests.take(run, workspace, requests.Request(id="q", kind="stop"))
+    placed = placed_of(handle.project, run)
+    taken = requests.take(run, placed, requests.Request(id="q", kind="stop"))
     assert taken[1:] == [RunStopped(kind="stop")]
     run.stop = RunStopped(kind="limit", limit="budget", amount=1.0)
-    assert requests.take(run, workspace, requests.Request(id="q2", kind="stop"))[1:] == []
+    assert requests.take(run, placed, requests.Request(id="q2", kind="stop"))[1:] == []
 
 
 def test_a_secret_that_is_typed_while_watching_is_not_left_for_the_driver(

@@ -12,8 +12,8 @@ from raymond.language import judges, reach
 from raymond.language.workflow import Workflow, bare
 from raymond.machine.agent import SCRIPTED as SCRIPTED
 from raymond.machine.events import RunStarted
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 from raymond.store import exports, settings_file
 from raymond.store.loader import REPLIES_FILE
 from raymond.store.project import Project
@@ -140,7 +140,7 @@ def _check_program(program: Backend) -> None:
 def make(
     project: Project,
     run: Run,
-    workspace: Workspace,
+    placed: PlacedWorkflow,
     tables: Tables,
     trusts: Mapping[str, Trust] = {},
     folder: Callable[[str], str] | None = None,
@@ -149,14 +149,14 @@ def make(
 
     `folder` says where each keeps its own settings and conversations, if not at its usual place.
     """
-    if not any(state.kind == "prompt" for state in workspace.workflow.states.values()):
+    if not any(state.kind == "prompt" for state in placed.workflow.states.values()):
         return {}
     needed = {run.start.backend, *run.start.backends.values()}
-    made = dict(_scripted(project, run, workspace)) if needed & set(SCRIPTED) else {}
+    made = dict(_scripted(project, run, placed)) if needed & set(SCRIPTED) else {}
     home = project.home
     places = Places(
         hidden=[home.projects, home.sources],
-        readable=[workspace.workflow_dir],
+        readable=[placed.workflow_dir],
         fixed=[home.path, *exports.fixed(project.tree), *_of_person()],
     )
     return made | {
@@ -175,10 +175,10 @@ def _of_person() -> list[str]:
     return [os.path.dirname(path)] if path else []
 
 
-def _scripted(project: Project, run: Run, workspace: Workspace) -> Iterable[tuple[str, Backend | Direct]]:
+def _scripted(project: Project, run: Run, placed: PlacedWorkflow) -> Iterable[tuple[str, Backend | Direct]]:
     from raymond.backends.scripted import ScriptedBackend, ScriptedProgram
 
-    beside, text = os.path.join(workspace.workflow_dir, REPLIES_FILE), ""
+    beside, text = os.path.join(placed.workflow_dir, REPLIES_FILE), ""
     if os.path.exists(beside):
         with open(beside, encoding="utf-8") as opened:
             text = opened.read()

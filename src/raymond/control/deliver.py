@@ -23,12 +23,12 @@ from raymond.machine.agent import RUNNING
 from raymond.machine.events import Decision, Event, LeftoversEnded, RequestTaken
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Spending
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.sender import FOR_STEPS
-from raymond.machine.workspace import Workspace
 from raymond.redaction import Secrets
-from raymond.store import exports, inbox, journal, lock, squatters, taken, workspaces
+from raymond.store import exports, inbox, journal, lock, placed_workflows, squatters, taken
 from raymond.store.journal import Folded
 from raymond.store.lock import Lock, Squatter
 from raymond.store.project import Project
@@ -100,7 +100,7 @@ def deliver(
     """Give `request` to whoever drives the run, or journal it here and tell `face`."""
     folder = project.run(id)
     folded = journal.read(folder)
-    workspace = _workspace(project, folded.run, request)
+    placed = _workspace(project, folded.run, request)
     if len(msgspec.json.encode(request)) > inbox.MOST - _SPARE:
         return Refusal("too_long", f"{_WHAT.get(request.kind, 'the request')} is longer than 1 MiB", _TOO_LONG)
     if request.id in folded.run.requests:
@@ -108,7 +108,7 @@ def deliver(
     request = origin.signed(request, origin.this(), Secrets.of(os.environ))
     ended = 0
     if lock.holder(folder) is not None:
-        problem = requests.problem(folded.run, workspace, request, time())
+        problem = requests.problem(folded.run, placed, request, time())
         if request.ends_steps and (problem is None or problem.kind == "run_ended"):
             ended = squatters.end(folder, folded.run.start)
         if problem and problem.kind not in _BY_SENDER and not ended:
@@ -120,7 +120,7 @@ def deliver(
         sent = _send(folder, request, busy, within)
         return sent or deliver(project, id, request, force=force, face=face)
     try:
-        done = _journal(project, held, journal.read(folder), workspace, request, face)
+        done = _journal(project, held, journal.read(folder), placed, request, face)
     finally:
         held.release()
     if ended and isinstance(done, Refusal) and done.kind == "run_ended":
@@ -128,16 +128,16 @@ def deliver(
     return replace(done, ended=done.ended + ended) if isinstance(done, Journaled) else done
 
 
-def _workspace(project: Project, run: Run, request: Request) -> Workspace:
+def _workspace(project: Project, run: Run, request: Request) -> PlacedWorkflow:
     """The workflow of the run; what ends it needs none, and works although its files are gone."""
     try:
-        return workspaces.workspace(project, run)
+        return placed_workflows.placed(project, run)
     except Error:
         if request.kind not in ("stop", "cancel"):
             raise
     from raymond.language.workflow import build
 
-    return Workspace(build(run.start.name, {}), "", "")
+    return PlacedWorkflow(build(run.start.name, {}), "", "")
 
 
 def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> Taken | Left | Refusal | None:
@@ -232,7 +232,7 @@ def _was_taken(path: str, folder: RunFolder, within: float) -> bool:
 
 
 def _journal(
-    project: Project, held: Lock, folded: Folded, workspace: Workspace, request: Request, face: Face | None
+    project: Project, held: Lock, folded: Folded, placed: PlacedWorkflow, request: Request, face: Face | None
 ) -> Journaled | LeftBefore | Refusal:
     """Decide and write it here; the lock is held."""
     run, id = folded.run, folded.run.start.workflow_id
@@ -246,9 +246,9 @@ def _journal(
             apply(run, decisions[-1])
 
     commit(journal.torn(folded))
-    refused = requests.problem(run, workspace, request, time())
+    refused = requests.problem(run, placed, request, time())
     if refused and refused.kind in _BY_SENDER and not run.final_status:
-        commit(requests.take(run, workspace, request))
+        commit(requests.take(run, placed, request))
         _append(project.run(id), held, folded.size, request, decisions)
         return refused
     agent = run.agents.get(request.agent)
@@ -265,16 +265,16 @@ def _journal(
         if face:
             face.on_note(note)
     was_running = agent is not None and agent.status == RUNNING
-    for events in _cut(project, run, workspace, request):
+    for events in _cut(project, run, placed, request):
         commit(events)
-    overtaken = _pause_first(project.run(id), run, workspace, request, commit)
-    problem = requests.problem(run, workspace, request, time())
+    overtaken = _pause_first(project.run(id), run, placed, request, commit)
+    problem = requests.problem(run, placed, request, time())
     if problem and was_running and request.kind == "retry":
         return Refusal("not_driven", f"{id} is not running: {request.agent} was interrupted")
     if problem:
         return problem
-    overtaken += _overtake(project.run(id), run, workspace, request, commit)
-    commit([*requests.take(run, workspace, request), *([LeftoversEnded(count=ended)] if ended else [])])
+    overtaken += _overtake(project.run(id), run, placed, request, commit)
+    commit([*requests.take(run, placed, request), *([LeftoversEnded(count=ended)] if ended else [])])
     _append(project.run(id), held, folded.size, request, decisions)
     for path in overtaken:
         inbox.remove(path)
@@ -294,19 +294,19 @@ def _left_pauses(folder: RunFolder, run: Run, agent: str) -> list[tuple[str, Req
 
 
 def _pause_first(
-    folder: RunFolder, run: Run, workspace: Workspace, request: Request, commit: Callable[[list[Event]], None]
+    folder: RunFolder, run: Run, placed: PlacedWorkflow, request: Request, commit: Callable[[list[Event]], None]
 ) -> list[str]:
     """Obey the pause that a retry takes back, which nobody lived to hear; the files of it."""
     paths: list[str] = []
     for path, left in _left_pauses(folder, run, request.agent) if request.kind == "retry" else ():
-        if requests.problem(run, workspace, left) is None:
-            commit(requests.take(run, workspace, left))
+        if requests.problem(run, placed, left) is None:
+            commit(requests.take(run, placed, left))
             paths.append(path)
     return paths
 
 
 def _overtake(
-    folder: RunFolder, run: Run, workspace: Workspace, request: Request, commit: Callable[[list[Event]], None]
+    folder: RunFolder, run: Run, placed: PlacedWorkflow, request: Request, commit: Callable[[list[Event]], None]
 ) -> list[str]:
     """Settle what was left for a driver that died and that `request` overtakes; the files of it."""
     paths: list[str] = []
@@ -314,7 +314,7 @@ def _overtake(
         # What the next driver puts aside must not be obeyed in part.
         if left.kind == "limits" and left_requests.tell_senders(folder):
             continue
-        settled = overtaking.overtaken(run, workspace, left, request, time())
+        settled = overtaking.overtaken(run, placed, left, request, time())
         commit(settled)
         paths += [path] if settled else []
     return paths
@@ -349,23 +349,23 @@ def _unrecorded(folder: RunFolder, request: Request) -> Iterator[None]:
         raise
 
 
-def _cut(project: Project, run: Run, workspace: Workspace, request: Request) -> Iterator[list[Event]]:
+def _cut(project: Project, run: Run, placed: PlacedWorkflow, request: Request) -> Iterator[list[Event]]:
     """The ends of the steps that the journal still calls running, and that the request is about."""
     if request.kind not in ("stop", "cancel"):
-        said = _said(project, run, workspace, request.agent)
+        said = _said(project, run, placed, request.agent)
         yield requests.cut(run, request.agent, _cost(run, request.agent, said))
     elif request.ends_steps:
         for name in [agent.id for agent in run.agents.values() if agent.status == RUNNING]:
-            said = _heard(project, run, workspace, name)
+            said = _heard(project, run, placed, name)
             # The next driver finds how the turn ended, if there is one.
             if request.kind == "cancel" or not _ending(said):
                 yield requests.cut(run, name, _cost(run, name, said))
 
 
-def _heard(project: Project, run: Run, workspace: Workspace, name: str) -> "Guarded | GuardedDirect | None":
+def _heard(project: Project, run: Run, placed: PlacedWorkflow, name: str) -> "Guarded | GuardedDirect | None":
     """What the turn of an agent has said, if that can be found out: what ends a run works whatever else is broken."""
     try:
-        return _said(project, run, workspace, name)
+        return _said(project, run, placed, name)
     except (Error, OSError, LookupError):
         return None
 
@@ -375,7 +375,7 @@ def _ending(said: "Guarded | GuardedDirect | None") -> "Reply | Trouble | None":
     return (getattr(said, "ending", None) or said.recall()) if said else None
 
 
-def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guarded | GuardedDirect | None":
+def _said(project: Project, run: Run, placed: PlacedWorkflow, name: str) -> "Guarded | GuardedDirect | None":
     """What the running turn of an agent has said, by its spool and its session."""
     from raymond.backends import Direct, registry
     from raymond.backends.guard import GuardedDirect
@@ -386,11 +386,11 @@ def _said(project: Project, run: Run, workspace: Workspace, name: str) -> "Guard
     agent = run.agents.get(name)
     if not agent or agent.status != RUNNING or agent.pool == SCRIPTS:
         return None
-    backends = registry.make(project, run, workspace, config.load(project.tree)["backends"])
+    backends = registry.make(project, run, placed, config.load(project.tree)["backends"])
     backend = backends[backend_of(agent.pool)]
     folder = project.run(run.start.workflow_id).spool
     sent = spool.sent(os.path.join(folder, spool.folder_of(agent)))
-    turn = spool.turn_of(run, workspace, agent, folder, sent)
+    turn = spool.turn_of(run, placed, agent, folder, sent)
     return GuardedDirect(backend, turn) if isinstance(backend, Direct) else spool.read(backend, turn)
 
 

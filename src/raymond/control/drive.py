@@ -17,10 +17,9 @@ from raymond.machine.events import UNRECORDED as UNRECORDED
 from raymond.machine.events import Program
 from raymond.machine.events import Recording as Recording
 from raymond.machine.outcome import Whole
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
-from raymond.store import blobs, journal, sources
-from raymond.store import workspaces as workflows
+from raymond.store import blobs, journal, placed_workflows, sources
 from raymond.store.journal import Folded
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
@@ -29,7 +28,7 @@ from raymond.store.trust import Trust
 from raymond.store.unpacked import Unpacked
 from raymond.system.processes import withhold_descriptors
 
-if TYPE_CHECKING:  # most runs have no workspace
+if TYPE_CHECKING:  # most runs have no placed
     from raymond.workspace.place import Place
 
 
@@ -88,26 +87,26 @@ def hold(
             inside.check(run.start, "resume")  # whoever has just started it may drive it
         sources.settle(folder, run.start.source)
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
-        workspace, unpacked = workflows.workspace(project, run, known), workflows.unpacked(project, run, known)
+        placed, unpacked = placed_workflows.placed(project, run, known), placed_workflows.unpacked(project, run, known)
         settings = config.load(project.tree)
-        workspace = _checked(run, workspace, settings["backends"], begins=loaded is not None)
+        placed = _checked(run, placed, settings["backends"], begins=loaded is not None)
         if unpacked.make():
             told.on_note(unpacked.note)
-        trusts = _trusts(project, run, workspace, trusts_now, told)
+        trusts = _trusts(project, run, placed, trusts_now, told)
         book = journal.Journal(folder, reading.size, held)
         book.decide(run, clock(), journal.torn(reading))
         book.write()
-        place = None if run.is_over else _place(project, run, workspace)
+        place = None if run.is_over else _place(project, run, placed)
         folder_of = place.program if place else None
-        backends = registry.make(project, run, workspace, settings["backends"], trusts, folder_of)
+        backends = registry.make(project, run, placed, settings["backends"], trusts, folder_of)
         _tell_lost(project, reading, told)
-        parts = (project, run, workspace, unpacked, book, backends, told, documents.state_file, held.sign)
+        parts = (project, run, placed, unpacked, book, backends, told, documents.state_file, held.sign)
         driver = Driver(
             *parts,
             strict=settings["durability"] == "strict",
             tails=settings["transcripts"] == "tail",
             alone=alone,
-            programs=_programs(run, workspace, settings["backends"]),
+            programs=_programs(run, placed, settings["backends"]),
             recording=recording,
             look=lambda name: programs.checked(run.start, name, settings["backends"]),
             place=place,
@@ -119,13 +118,13 @@ def hold(
     return HeldRun(project, held, book, unpacked, driver)
 
 
-def _place(project: Project, run: Run, workspace: Workspace) -> "Place | None":
+def _place(project: Project, run: Run, placed: PlacedWorkflow) -> "Place | None":
     """The workspace of a run; None where every step works here."""
-    if run.start.workspace == "here" and not workspace.workflow.has_workspaces:
+    if run.start.workspace == "here" and not placed.workflow.has_workspaces:
         return None
     from raymond.control import workspaces
 
-    return workspaces.place_of(project, run, workspace.workflow)
+    return workspaces.place_of(project, run, placed.workflow)
 
 
 def _tell_lost(project: Project, reading: Folded, face: Face) -> None:
@@ -141,32 +140,32 @@ def _tell_lost(project: Project, reading: Folded, face: Face) -> None:
         face.on_note(left)
 
 
-def _programs(run: Run, workspace: Workspace, tables: registry.Tables) -> list[Program]:
+def _programs(run: Run, placed: PlacedWorkflow, tables: registry.Tables) -> list[Program]:
     """What answers the prompts of a run that is resumed; one that begins has just said it."""
     if run.is_over or run.seq == 1:
         return []
     before = [one.name for one in run.programs]
-    return programs.of(run.start, workspace.workflow, tables, before)
+    return programs.of(run.start, placed.workflow, tables, before)
 
 
-def _checked(run: Run, workspace: Workspace, tables: registry.Tables, *, begins: bool) -> Workspace:
-    """The workspace under the site rules of today; refused when the run may not or cannot continue here."""
+def _checked(run: Run, placed: PlacedWorkflow, tables: registry.Tables, *, begins: bool) -> PlacedWorkflow:
+    """The workflow under the site rules of today; refused when the run may not or cannot continue here."""
     rules = config.site_rules()
-    preflight.check_site(run, rules, workspace.workflow)
+    preflight.check_site(run, rules, placed.workflow)
     if not begins and not run.is_over:  # a start has looked for them
-        reached = ahead.states(run, workspace.workflow)
-        interpreters.check_ahead(run.start.workflow_id, workspace.workflow, reached)
-        programs.check_ahead(run.start, workspace.workflow, reached, tables)
-    return replace(workspace, models=tuple(rules.models))
+        reached = ahead.states(run, placed.workflow)
+        interpreters.check_ahead(run.start.workflow_id, placed.workflow, reached)
+        programs.check_ahead(run.start, placed.workflow, reached, tables)
+    return replace(placed, models=tuple(rules.models))
 
 
-def _trusts(project: Project, run: Run, workspace: Workspace, trusts_now: bool, told: Face) -> dict[str, Trust]:
+def _trusts(project: Project, run: Run, placed: PlacedWorkflow, trusts_now: bool, told: Face) -> dict[str, Trust]:
     """Where agents' programs may use settings of the project; says what is left out."""
-    if run.is_over or all(one.kind != "prompt" for one in workspace.workflow.states.values()):
+    if run.is_over or all(one.kind != "prompt" for one in placed.workflow.states.values()):
         return {}
     from raymond.control import trust  # scripts have no agents' programs
 
-    standing = trust.standing(project, run.start, workspace.workflow, trusts_now=trusts_now)
+    standing = trust.standing(project, run.start, placed.workflow, trusts_now=trusts_now)
     if standing.note:
         told.on_note(standing.note)
     return standing.trusts

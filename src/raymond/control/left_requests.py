@@ -55,14 +55,14 @@ def of(project: Project, run: Run) -> "LeftRequests":
     if not left or lock.signed(folder).host not in ("", os.uname().nodename):
         return LeftRequests(folder.id, [])
     from raymond.machine.fates import fates  # only what was left has to be judged
-    from raymond.store import workspaces
+    from raymond.store import placed_workflows
 
     try:
-        workspace = workspaces.workspace(project, run)
+        placed = placed_workflows.placed(project, run)
     except Error:
-        workspace = None  # the next driver does not come far either
+        placed = None  # the next driver does not come far either
     tried = journal.read(folder).run
-    return LeftRequests(folder.id, fates(tried, workspace, left, time(), knows_senders=tell_senders(folder)))
+    return LeftRequests(folder.id, fates(tried, placed, left, time(), knows_senders=tell_senders(folder)))
 
 
 def onward(project: Project, id: str) -> str:

@@ -18,12 +18,12 @@ from raymond.machine.decide import begin, decide
 from raymond.machine.events import Decision, Program, RunStarted
 from raymond.machine.evolve import apply, fold
 from raymond.machine.inputs import Begin, SealTaken
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run, pool_of
-from raymond.machine.workspace import Workspace
 from raymond.steps import script_step, spool
 from raymond.store import home as homes
+from raymond.store import placed_workflows
 from raymond.store import project as projects
-from raymond.store import workspaces
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 from raymond.system.marks import MARK
@@ -92,15 +92,15 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     if taken:
         raise taken
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])
-    workspace = workspaces.workspace(project, run, loaded)
+    placed = placed_workflows.placed(project, run, loaded)
     trusts = trust.standing(project, start, loaded.workflow, trusts_now=options.trust_project).trusts
-    backends = registry.make(project, run, workspace, settings["backends"], trusts)
+    backends = registry.make(project, run, placed, settings["backends"], trusts)
     return Plan(
         start=start,
         scope_dir=loaded.scope_dir,
         files=len(loaded.files),
         digest=loaded.digest,
-        step=_step(project, run, workspace, start, backends),
+        step=_step(project, run, placed, start, backends),
         iterations=_limit(settings, "max_iterations", start.max_iterations),
         time=_limit(settings, "max_time", start.max_time),
         turns=Limit(start.max_turns, settings.settings["max_turns"].origin),
@@ -135,19 +135,19 @@ def _limit(settings: Config, key: str, value: float) -> Limit:
 
 
 def _step(
-    project: Project, run: Run, workspace: Workspace, start: RunStarted, backends: Mapping[str, Backend | Direct]
+    project: Project, run: Run, placed: PlacedWorkflow, start: RunStarted, backends: Mapping[str, Backend | Direct]
 ) -> FirstStep:
     agent = run.agents["main"]
     if pool_of(run, start.entry) == SCRIPTS:
-        command = [*script_step.interpreter(workspace, start.entry), f"{workspace.workflow_dir}/{start.entry}"]
-        names = [script_step.variable(name).decode() for name in variables.values(run, workspace, agent)]
+        command = [*script_step.interpreter(placed, start.entry), f"{placed.workflow_dir}/{start.entry}"]
+        names = [script_step.variable(name).decode() for name in variables.values(run, placed, agent)]
         more = ("RAYMOND_INPUT_FILE", "RAYMOND_OUT", "RAYMOND_STEP_KEY", homes.VARIABLE, MARK)
         return FirstStep(command=command, gets=sorted([*names, *more]))
-    apply(run, Decision(seq=2, time=0.0, events=decide(run, workspace, Begin(time=0.0, agent="main"))))
+    apply(run, Decision(seq=2, time=0.0, events=decide(run, placed, Begin(time=0.0, agent="main"))))
     if agent.visit.phase == "seal":
         for input in (SealTaken(time=0.0, agent="main", seal="-"), Begin(time=0.0, agent="main")):
-            apply(run, Decision(seq=run.seq + 1, time=0.0, events=decide(run, workspace, input)))
-    turn = spool.turn_of(run, workspace, agent, project.run(start.workflow_id).spool)
+            apply(run, Decision(seq=run.seq + 1, time=0.0, events=decide(run, placed, input)))
+    turn = spool.turn_of(run, placed, agent, project.run(start.workflow_id).spool)
     return _turn(backends[agent.pool], turn)
 
 

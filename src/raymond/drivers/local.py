@@ -20,9 +20,9 @@ from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
 from raymond.machine.events import UNRECORDED, Decision, Program, Recording, RunStopped
 from raymond.machine.inputs import Ending
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.requests import driver_died
 from raymond.machine.run import CANCELLED, Run
-from raymond.machine.workspace import Workspace
 from raymond.steps import spool
 from raymond.steps.job import job_of
 from raymond.steps.kinds import step_for
@@ -67,7 +67,7 @@ class Driver:
         self,
         project: Project,
         run: Run,
-        workspace: Workspace,
+        placed: PlacedWorkflow,
         unpacked: Unpacked,
         journal: Journal,
         backends: Mapping[str, Backend | Direct],
@@ -92,7 +92,7 @@ class Driver:
         """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._orphans: Orphans | None = None
         self._most = faults.most_steps()
-        self._conductor = Conductor(run, workspace, self._most)
+        self._conductor = Conductor(run, placed, self._most)
         self._is_told = False
         """That the limit of open files holds steps back was said."""
         self._journal = journal

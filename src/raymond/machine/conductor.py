@@ -33,11 +33,11 @@ from raymond.machine.events import (
 )
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Begin, Ending, Failure, Input, Interruption, Named, Started, Stop, Tick
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
 from raymond.machine.sender import Sender
-from raymond.machine.workspace import Workspace
 
 
 class Orders(Struct, frozen=True):
@@ -56,9 +56,9 @@ class Orders(Struct, frozen=True):
 class Conductor:
     """Turns inputs into orders for the driver of one run."""
 
-    def __init__(self, run: Run, workspace: Workspace, most: int = 1 << 30) -> None:
+    def __init__(self, run: Run, placed: PlacedWorkflow, most: int = 1 << 30) -> None:
         self.run = run
-        self.workspace = workspace
+        self.workspace = placed
         self._most = most
         """Steps that the driver can carry out at once."""
         self.is_crowded = False

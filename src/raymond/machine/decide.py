@@ -1,6 +1,6 @@
 """The state machine: facts in, facts out; no I/O, no clock, no randomness.
 
-    decide(run, workspace, input)  -> [event]   what follows from what came in
+    decide(run, placed, input)  -> [event]   what follows from what came in
     evolve(run, event)                       what is then true (evolve.py)
     owed(run)                   -> [agent]   whose step the driver must start next (schedule.py)
 
@@ -65,13 +65,13 @@ from raymond.machine.inputs import (
     Stop,
     Tick,
 )
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.rules import problem as late_problem
 from raymond.machine.rules import rules_of
 from raymond.machine.run import Run, pool_of
 from raymond.machine.schedule import fails_asks, over_at, reached, stop_at
 from raymond.machine.session import session_of as session_of
 from raymond.machine.step_changes import unpaid
-from raymond.machine.workspace import Workspace
 
 
 def begin(start: RunStarted) -> list[Event]:
@@ -79,52 +79,52 @@ def begin(start: RunStarted) -> list[Event]:
     return [start, AgentStarted(agent="main", state=start.entry, input=start.input)]
 
 
-def decide(run: Run, workspace: Workspace, input: Input) -> list[Event]:
+def decide(run: Run, placed: PlacedWorkflow, input: Input) -> list[Event]:
     """What follows from `input`."""
     match input:
         case Begin():
-            return _begin(run, workspace, run.agents[input.agent])
+            return _begin(run, placed, run.agents[input.agent])
         case Started():
             return closing.started(run, run.agents[input.agent], input.time)
         case Named():
             agent = run.agents[input.agent]
             return [SessionNamed(agent=agent.id, step=agent.step, session=input.session)]
         case Output():
-            return _with_limits(run, input.spent, _output(run, workspace, input))
+            return _with_limits(run, input.spent, _output(run, placed, input))
         case Failure() if evaluators.is_due(run.agents[input.agent]):
-            return _with_limits(run, input.spent, evaluators.fail(run, workspace, input))
+            return _with_limits(run, input.spent, evaluators.fail(run, placed, input))
         case Failure():
-            return _with_limits(run, input.spent, _failure(run, workspace, input))
+            return _with_limits(run, input.spent, _failure(run, placed, input))
         case Interruption():
-            return _with_limits(run, input.spent, _interruption(run, workspace, input))
+            return _with_limits(run, input.spent, _interruption(run, placed, input))
         case SealTaken():
-            return seals.follow(run, workspace, input)
+            return seals.follow(run, placed, input)
         case Checked():
-            return gates.follow(run, workspace, input)
+            return gates.follow(run, placed, input)
         case Judged():
-            return _with_limits(run, input.spent, evaluators.follow(run, workspace, input))
+            return _with_limits(run, input.spent, evaluators.follow(run, placed, input))
         case Tick():
-            return _tick(run, workspace, input.time)
+            return _tick(run, placed, input.time)
         case Stop():
             return [] if run.stop or run.final_status else [input.how]
         case _:
             assert_never(input)
 
 
-def _begin(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
+def _begin(run: Run, placed: PlacedWorkflow, agent: Agent) -> list[Event]:
     if evaluators.is_due(agent):
-        return evaluators.begin(run, workspace, agent)
+        return evaluators.begin(run, placed, agent)
     if agent.visit.pending:
         return [gates.begin(run, agent)]
-    if not agent.visit.turn and (wrong := late_problem(run, workspace, agent)):
-        return transitions.fail(run, workspace, agent, "gate", wrong)
-    if seals.is_due(rules_of(run, workspace, agent), agent):
+    if not agent.visit.turn and (wrong := late_problem(run, placed, agent)):
+        return transitions.fail(run, placed, agent, "gate", wrong)
+    if seals.is_due(rules_of(run, placed, agent), agent):
         return [seals.begin(run, agent)]
-    return [_begin_step(run, workspace, agent)]
+    return [_begin_step(run, placed, agent)]
 
 
-def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | AgentHeld:
-    visit, rules = agent.visit, rules_of(run, workspace, agent)
+def _begin_step(run: Run, placed: PlacedWorkflow, agent: Agent) -> StepStarted | AgentHeld:
+    visit, rules = agent.visit, rules_of(run, placed, agent)
     again = visit.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = visit.turn + 1 if again else 1
@@ -149,9 +149,9 @@ def _begin_step(run: Run, workspace: Workspace, agent: Agent) -> StepStarted | A
     )
 
 
-def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
+def _output(run: Run, placed: PlacedWorkflow, input: Output) -> list[Event]:
     agent = run.agents[input.agent]
-    rules = rules_of(run, workspace, agent)
+    rules = rules_of(run, placed, agent)
     asked = meant(rules, input.reading)
     problem = _forbidden(rules, input.reading, asked)
     if input.denied and rules.on_denied == "pause":
@@ -159,7 +159,7 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
     if not problem:
         follow = transitions.follow(
             run,
-            workspace,
+            placed,
             agent,
             asked,
             time=input.time,
@@ -170,14 +170,14 @@ def _output(run: Run, workspace: Workspace, input: Output) -> list[Event]:
         if not isinstance(follow, Refusal):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
-            held = _held(workspace, rules, agent, asked, input)
+            held = _held(placed, rules, agent, asked, input)
             return [done, *closing.opened(run, agent), *([held] if held else follow)]
         problem = follow
-    return _refuse(run, workspace, agent, input, problem)
+    return _refuse(run, placed, agent, input, problem)
 
 
 def _held(
-    workspace: Workspace, rules: Policy, agent: Agent, asked: tuple[Transition, ...], input: Output
+    placed: PlacedWorkflow, rules: Policy, agent: Agent, asked: tuple[Transition, ...], input: Output
 ) -> TransitionHeld | None:
     """A permitted transition that has to pass the gate of its state, or that its evaluator decides about."""
     is_gated = policy.is_gated(rules, asked)
@@ -185,9 +185,9 @@ def _held(
         return None
     places = {name: place for name, place in input.directories.items() if isinstance(place, str)}
     more: dict[str, Any] = {"output": input.text} if policy.keeps_output(rules) else {}
-    more |= evaluators.held(workspace, workspace.workflow.states[agent.state], input)
+    more |= evaluators.held(placed, placed.workflow.states[agent.state], input)
     return TransitionHeld(
-        agent=agent.id, asked=transitions.resolved(workspace, asked), places=places, gated=is_gated, **more
+        agent=agent.id, asked=transitions.resolved(placed, asked), places=places, gated=is_gated, **more
     )
 
 
@@ -220,9 +220,9 @@ def _pause_denied(run: Run, agent: Agent, input: Output) -> list[Event]:
     return [refused, *closing.opened(run, agent), AgentPaused(agent=agent.id, kind="denied", tools=tools)]
 
 
-def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem: Refusal) -> list[Event]:
+def _refuse(run: Run, placed: PlacedWorkflow, agent: Agent, input: Output, problem: Refusal) -> list[Event]:
     spent = cost_of(input.spent, input.denied)
-    overspent = budget.spent(rules_of(run, workspace, agent), agent, input.spent.cost)
+    overspent = budget.spent(rules_of(run, placed, agent), agent, input.spent.cost)
     if agent.pool != SCRIPTS and agent.visit.reminders < failures.REMINDERS and not overspent:
         refused = StepRefused(
             agent=agent.id,
@@ -242,12 +242,12 @@ def _refuse(run: Run, workspace: Workspace, agent: Agent, input: Output, problem
     else:
         kind, error = "unreadable", f"{reason} (asked {failures.REMINDERS + 1} times)"
     failed = StepFailed(agent=agent.id, step=agent.step, kind=kind, error=error, **spent)
-    return [failed, *closing.opened(run, agent), *transitions.fail(run, workspace, agent, kind, error)]
+    return [failed, *closing.opened(run, agent), *transitions.fail(run, placed, agent, kind, error)]
 
 
-def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
+def _failure(run: Run, placed: PlacedWorkflow, input: Failure) -> list[Event]:
     agent = run.agents[input.agent]
-    rules = rules_of(run, workspace, agent)
+    rules = rules_of(run, placed, agent)
     overspent = budget.spent(rules, agent, input.spent.cost)
     if input.kind == "cap" and not overspent and input.spent.cost:
         return [_continue(agent, input), *closing.opened(run, agent)]
@@ -276,10 +276,10 @@ def _failure(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     freed = closing.freed(run, agent)
     if response.again:
         return [failed, *freed]
-    return [failed, *freed, *transitions.fail(run, workspace, agent, input.kind, error)]
+    return [failed, *freed, *transitions.fail(run, placed, agent, input.kind, error)]
 
 
-def _interruption(run: Run, workspace: Workspace, input: Interruption) -> list[Event]:
+def _interruption(run: Run, placed: PlacedWorkflow, input: Interruption) -> list[Event]:
     """The visit runs again, unless it seems to be what its drivers die of: that would be paid for without end."""
     agent = run.agents[input.agent]
     cut = StepInterrupted(
@@ -291,7 +291,7 @@ def _interruption(run: Run, workspace: Workspace, input: Interruption) -> list[E
         error = f"{input.cause}; the visit was cut off {failures.DEATHS} times in a row"
     else:
         error = f"the process that drives the run died {failures.DEATHS} times in a row during this visit"
-    return [cut, *transitions.fail(run, workspace, agent, "crash", error)]
+    return [cut, *transitions.fail(run, placed, agent, "crash", error)]
 
 
 def _continue(agent: Agent, input: Failure) -> StepRefused:
@@ -331,7 +331,7 @@ def _is_of_evaluator(event: StepFinished | StepFailed) -> bool:
     return isinstance(event, StepFailed) and event.phase == "evaluate"
 
 
-def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
+def _tick(run: Run, placed: PlacedWorkflow, now: float) -> list[Event]:
     """The next thing that is due at `now`; empty when nothing is."""
     for backend, closed in run.closed.items():
         if closed.until and closed.until <= now:
@@ -339,14 +339,14 @@ def _tick(run: Run, workspace: Workspace, now: float) -> list[Event]:
     if run.limits.time and not run.stop and not run.final_status and over_at(run) <= now:
         return [stop_at(run, "time")]
     if fails_asks(run):
-        return transitions.fail_ask(run, workspace, next(one for one in run.agents.values() if one.status == ASKING))
+        return transitions.fail_ask(run, placed, next(one for one in run.agents.values() if one.status == ASKING))
     if run.timers and run.timers[0][0] <= now:
         agent = run.agents[run.timers[0][1]]
         if agent.status == SLEEPING:
             return [AgentWoke(agent=agent.id)]
         if agent.status == ASKING:
-            return transitions.end_ask(run, workspace, agent, "", timed_out=True)
-        return transitions.end_wait(run, workspace, agent, timed_out=True)
+            return transitions.end_ask(run, placed, agent, "", timed_out=True)
+        return transitions.end_wait(run, placed, agent, timed_out=True)
     if _over(run):
         return [RunEnded(status="failed" if run.failed_count or run.unhandled else "completed")]
     return []

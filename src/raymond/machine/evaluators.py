@@ -27,10 +27,10 @@ from raymond.machine.events import (
     TransitionHeld,
 )
 from raymond.machine.inputs import Failure, Judged, Output
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.rules import rules_of
 from raymond.machine.run import Run, judge_pool
 from raymond.machine.session import session_of
-from raymond.machine.workspace import Workspace
 
 LONGEST = 100_000
 """Characters of a final message that are evaluated: its last ones."""
@@ -40,12 +40,12 @@ _LONGEST_SAID = 200
 """Characters of what a judge said that are journaled."""
 
 
-def held(workspace: Workspace, state: State, input: Output) -> dict[str, Any]:
+def held(placed: PlacedWorkflow, state: State, input: Output) -> dict[str, Any]:
     """What is kept with a transition for the evaluator of its state; nothing when it has none."""
     found = state.policy.evaluator
     if found is None:
         return {}
-    judge = judges.of_state(workspace.workflow, state)
+    judge = judges.of_state(placed.workflow, state)
     files = [] if isinstance(input.files, Refusal) else list(input.files)
     known = {"judge": judge} if isinstance(judge, str) else {}
     return {"evaluated": True, "output": input.text, "files": files, **known}
@@ -62,22 +62,22 @@ def model_of(start: RunStarted, backend: str, found: Evaluator, judge: State | N
     return found.model or own or SMALL.get(backend, start.small_model)
 
 
-def begin(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
+def begin(run: Run, placed: PlacedWorkflow, agent: Agent) -> list[Event]:
     """The start of an evaluator, or what follows when it cannot be asked."""
-    state = workspace.workflow.states[agent.state]
-    found, judge = state.policy.evaluator, judges.of_state(workspace.workflow, state)
+    state = placed.workflow.states[agent.state]
+    found, judge = state.policy.evaluator, judges.of_state(placed.workflow, state)
     if found is None:
         gone = Evaluator(default=KEEP)
-        return _settle(run, workspace, agent, gone, None, "the workflow has no evaluator here any more", run.now)
+        return _settle(run, placed, agent, gone, None, "the workflow has no evaluator here any more", run.now)
     attempt = _pending(agent).tries + 1
     if not judge:
         return [StepStarted(agent=agent.id, step=run.steps + 1, attempt=attempt, phase="evaluate")]
     if isinstance(judge, Refusal):
-        return _settle(run, workspace, agent, found, None, judge.reason, run.now)
+        return _settle(run, placed, agent, found, None, judge.reason, run.now)
     if overspent := budget.spent(state.policy, agent, 0.0):
-        return _settle(run, workspace, agent, found, None, f"the judge was not asked: {overspent}", run.now)
+        return _settle(run, placed, agent, found, None, f"the judge was not asked: {overspent}", run.now)
     pool = judge_pool(run, agent.state, judge)
-    model = model_of(run.start, pool, found, workspace.workflow.states[judge])
+    model = model_of(run.start, pool, found, placed.workflow.states[judge])
     if (closed := f"{pool}/{model or 'default'}") in run.closed and not agent.visit.held:
         return [AgentHeld(agent=agent.id, pool=closed)]
     started = StepStarted(
@@ -93,10 +93,10 @@ def begin(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
     return [started]
 
 
-def follow(run: Run, workspace: Workspace, input: Judged) -> list[Event]:
+def follow(run: Run, placed: PlacedWorkflow, input: Judged) -> list[Event]:
     """What follows from an evaluator that ended."""
     agent = run.agents[input.agent]
-    rules = rules_of(run, workspace, agent)
+    rules = rules_of(run, placed, agent)
     found = rules.evaluator or Evaluator(default=KEEP)
     verdict = None if input.problem else found.pick(input.said)
     opened = closing.opened(run, agent)
@@ -104,17 +104,17 @@ def follow(run: Run, workspace: Workspace, input: Judged) -> list[Event]:
         again = _ended(agent, input, said=input.said, again=True, reason=_unclear(found, input.said))
         return [again, *opened]
     problem = input.problem or ("" if verdict else _unclear(found, input.said))
-    settled = _settle(run, workspace, agent, found, verdict, problem, input.time, input)
+    settled = _settle(run, placed, agent, found, verdict, problem, input.time, input)
     return [settled[0], *opened, *settled[1:]]
 
 
-def fail(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
+def fail(run: Run, placed: PlacedWorkflow, input: Failure) -> list[Event]:
     """What follows from an evaluator that ended without an answer: as for other turns, but the agent is not asked."""
     agent = run.agents[input.agent]
-    state = workspace.workflow.states[agent.state]
+    state = placed.workflow.states[agent.state]
     overspent = budget.spent(state.policy, agent, input.spent.cost)
     response = failures.respond(
-        input.kind, failures=_pending(agent).failures, retries=_retries(workspace, state), freshened=True
+        input.kind, failures=_pending(agent).failures, retries=_retries(placed, state), freshened=True
     )
     if input.kind == "cap" and input.spent.cost:
         response = failures.Response(again=True)  # another share of the budget may be larger
@@ -140,7 +140,7 @@ def fail(run: Run, workspace: Workspace, input: Failure) -> list[Event]:
     if response.again:
         return [failed, *freed]
     why = f"the evaluator failed ({input.kind}): {error}"
-    return [failed, *freed, *transitions.fail(run, workspace, agent, "evaluator", why)]
+    return [failed, *freed, *transitions.fail(run, placed, agent, "evaluator", why)]
 
 
 def briefly(asked: Sequence[Transition]) -> str:
@@ -150,7 +150,7 @@ def briefly(asked: Sequence[Transition]) -> str:
 
 def _settle(
     run: Run,
-    workspace: Workspace,
+    placed: PlacedWorkflow,
     agent: Agent,
     found: Evaluator,
     verdict: str | None,
@@ -165,17 +165,17 @@ def _settle(
         why = f"{problem}, and the evaluator has no default"
         return [
             _ended(agent, input, said=said, reason=problem),
-            *transitions.fail(run, workspace, agent, "evaluator", why),
+            *transitions.fail(run, placed, agent, "evaluator", why),
         ]
     chosen = evaluator.transition(choice)
-    asked = pending.asked if chosen is None or _is_same(workspace, pending, chosen) else (chosen,)
-    rules = rules_of(run, workspace, agent)
-    then = policy.permit(rules, asked) or _next(run, workspace, agent, rules, asked, time, input)
+    asked = pending.asked if chosen is None or _is_same(placed, pending, chosen) else (chosen,)
+    rules = rules_of(run, placed, agent)
+    then = policy.permit(rules, asked) or _next(run, placed, agent, rules, asked, time, input)
     if isinstance(then, Refusal):
         why = f"what the evaluator chose is not possible: {then.reason}"
         return [
             _ended(agent, input, verdict=verdict or "", said=said, reason=failures.brief(then.reason)),
-            *transitions.fail(run, workspace, agent, "evaluator", why),
+            *transitions.fail(run, placed, agent, "evaluator", why),
         ]
     ended = _ended(
         agent,
@@ -183,7 +183,7 @@ def _settle(
         verdict=verdict or "",
         said="" if verdict else said,
         reason=problem,
-        actual=briefly(transitions.resolved(workspace, asked)),
+        actual=briefly(transitions.resolved(placed, asked)),
         kept=asked is pending.asked,
         decided=True,
     )
@@ -192,7 +192,7 @@ def _settle(
 
 def _next(
     run: Run,
-    workspace: Workspace,
+    placed: PlacedWorkflow,
     agent: Agent,
     rules: Policy,
     asked: Sequence[Transition],
@@ -202,27 +202,25 @@ def _next(
     """Where the agent goes, or the gate that what the evaluator chose has still to pass."""
     pending = _pending(agent)
     if asked is pending.asked:
-        return _released(run, workspace, agent, asked, time)
+        return _released(run, placed, agent, asked, time)
     files = input.files if input else ()
     directories = input.directories if input else {}
     output = pending.output if policy.keeps_output(rules) else None
-    then = transitions.follow(
-        run, workspace, agent, asked, time=time, directories=directories, files=files, output=output
-    )
+    then = transitions.follow(run, placed, agent, asked, time=time, directories=directories, files=files, output=output)
     if isinstance(then, Refusal) or pending.passed or not policy.is_gated(rules, asked):
         return then
     places = {name: place for name, place in directories.items() if isinstance(place, str)}
-    return [TransitionHeld(agent=agent.id, asked=transitions.resolved(workspace, asked), places=places)]
+    return [TransitionHeld(agent=agent.id, asked=transitions.resolved(placed, asked), places=places)]
 
 
 def _released(
-    run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Transition], time: float
+    run: Run, placed: PlacedWorkflow, agent: Agent, asked: Sequence[Transition], time: float
 ) -> list[Event] | Refusal:
     """What the agent had asked for; what had permitted it may have changed since."""
     pending = _pending(agent)
-    output = pending.output if policy.keeps_output(rules_of(run, workspace, agent)) else None
+    output = pending.output if policy.keeps_output(rules_of(run, placed, agent)) else None
     return transitions.follow(
-        run, workspace, agent, asked, time=time, directories=pending.places, files=pending.files, output=output
+        run, placed, agent, asked, time=time, directories=pending.places, files=pending.files, output=output
     )
 
 
@@ -250,19 +248,19 @@ def _ended(agent: Agent, input: Judged | None = None, **given: Any) -> Evaluator
     )
 
 
-def _is_same(workspace: Workspace, pending: Pending, chosen: Transition) -> bool:
+def _is_same(placed: PlacedWorkflow, pending: Pending, chosen: Transition) -> bool:
     """Whether an evaluator chose what the agent had asked for, by whatever name."""
 
     def full(name: str) -> str:
-        found = resolve(workspace.workflow, name)
+        found = resolve(placed.workflow, name)
         return found if isinstance(found, str) else name
 
     return pending.asked == (renamed(chosen, full),)
 
 
-def _retries(workspace: Workspace, state: State) -> int:
-    judge = judges.of_state(workspace.workflow, state)
-    said = workspace.workflow.states[judge].policy.retries if isinstance(judge, str) and judge else None
+def _retries(placed: PlacedWorkflow, state: State) -> int:
+    judge = judges.of_state(placed.workflow, state)
+    said = placed.workflow.states[judge].policy.retries if isinstance(judge, str) and judge else None
     return failures.PROMPT_RETRIES if said is None else said
 
 

@@ -10,11 +10,11 @@ from raymond.machine.agent import SCRIPTS, Agent
 from raymond.machine.events import AgentMoved, AgentPaused, Event, GateEnded, ReviewEnded, StepStarted
 from raymond.machine.failures import brief
 from raymond.machine.inputs import Checked
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.rules import rules_of
 from raymond.machine.run import Run, pool_of
 from raymond.machine.step_events import COULD_NOT_START, GREEN, PASSED, TO_REVIEW
 from raymond.machine.transitions import Landing
-from raymond.machine.workspace import Workspace
 
 _MOST_OTHERS = 5
 """Other agents that are named."""
@@ -31,24 +31,24 @@ def begin(run: Run, agent: Agent) -> StepStarted:
     return StepStarted(agent=agent.id, step=run.steps + 1, attempt=agent.visit.checks + 1, phase="gate")
 
 
-def follow(run: Run, workspace: Workspace, input: Checked) -> list[Event]:
+def follow(run: Run, placed: PlacedWorkflow, input: Checked) -> list[Event]:
     """What follows from a gate that ended."""
     agent = run.agents[input.agent]
-    rules = rules_of(run, workspace, agent)
+    rules = rules_of(run, placed, agent)
     if input.verdict == PASSED:
-        return [_ended(agent, input), *_released(run, workspace, agent, input.time)]
+        return [_ended(agent, input), *_released(run, placed, agent, input.time)]
     if input.verdict == COULD_NOT_START:
-        return [_ended(agent, input), *transitions.fail(run, workspace, agent, "gate", input.reason)]
+        return [_ended(agent, input), *transitions.fail(run, placed, agent, "gate", input.reason)]
     is_to_review = input.verdict in TO_REVIEW
     if is_to_review and (others := _others(run, agent)):
         input = replace(input, reason=f"{input.reason} (also at work there: {', '.join(others)})")
     if _can_be_told(run, rules, agent) and not (is_to_review and agent.visit.asked_why):
         return [_ended(agent, input, told=True)]
     if is_to_review:
-        return [_ended(agent, input), *_review(workspace, agent, rules, input)]
+        return [_ended(agent, input), *_review(placed, agent, rules, input)]
     overspent = budget.spent(rules, agent, 0.0)
     reason = f"{input.reason}; {overspent}" if overspent else input.reason
-    return [_ended(agent, input), *_fail(run, workspace, agent, rules, reason, input.output)]
+    return [_ended(agent, input), *_fail(run, placed, agent, rules, reason, input.output)]
 
 
 def _ended(agent: Agent, input: Checked, *, told: bool = False) -> GateEnded:
@@ -91,17 +91,15 @@ def _as_before(agent: Agent, input: Checked) -> bool:
     return bool(before and input.sign) and before.endswith(f"[{input.sign}]")
 
 
-def _released(run: Run, workspace: Workspace, agent: Agent, time: float) -> list[Event]:
+def _released(run: Run, placed: PlacedWorkflow, agent: Agent, time: float) -> list[Event]:
     """The transition that was held back; what had permitted it may have changed since."""
     pending = agent.visit.pending
     assert pending is not None, f"{agent.id} has no gate"
     if pending.evaluated:
         return []  # its evaluator comes next
-    output = pending.output if policy.keeps_output(rules_of(run, workspace, agent)) else None
-    found = transitions.follow(
-        run, workspace, agent, pending.asked, time=time, directories=pending.places, output=output
-    )
-    return transitions.fail(run, workspace, agent, "gate", found.reason) if isinstance(found, Refusal) else found
+    output = pending.output if policy.keeps_output(rules_of(run, placed, agent)) else None
+    found = transitions.follow(run, placed, agent, pending.asked, time=time, directories=pending.places, output=output)
+    return transitions.fail(run, placed, agent, "gate", found.reason) if isinstance(found, Refusal) else found
 
 
 def _can_be_told(run: Run, rules: Policy, agent: Agent) -> bool:
@@ -111,20 +109,20 @@ def _can_be_told(run: Run, rules: Policy, agent: Agent) -> bool:
     return not is_script and agent.visit.gate_tries < tries and not budget.spent(rules, agent, 0.0)
 
 
-def _fail(run: Run, workspace: Workspace, agent: Agent, rules: Policy, reason: str, output: str) -> list[Event]:
+def _fail(run: Run, placed: PlacedWorkflow, agent: Agent, rules: Policy, reason: str, output: str) -> list[Event]:
     """The visit ends red: go to `on_fail`, else it has failed."""
     if not rules.on_fail:
-        return transitions.fail(run, workspace, agent, "gate", reason)
-    moved = _move(workspace, agent, "on_fail", rules.on_fail, reason, output)
+        return transitions.fail(run, placed, agent, "gate", reason)
+    moved = _move(placed, agent, "on_fail", rules.on_fail, reason, output)
     if isinstance(moved, Refusal):
-        return transitions.fail(run, workspace, agent, "gate", f"{reason}; then on_fail: {moved.reason}")
+        return transitions.fail(run, placed, agent, "gate", f"{reason}; then on_fail: {moved.reason}")
     return [moved]
 
 
-def _review(workspace: Workspace, agent: Agent, rules: Policy, input: Checked) -> list[Event]:
+def _review(placed: PlacedWorkflow, agent: Agent, rules: Policy, input: Checked) -> list[Event]:
     """A person says whether it counts: go to `on_review`, else wait."""
     if rules.on_review:
-        moved = _move(workspace, agent, "on_review", rules.on_review, input.reason, input.output)
+        moved = _move(placed, agent, "on_review", rules.on_review, input.reason, input.output)
         if not isinstance(moved, Refusal):
             return [moved]
     accepted = agent.visit.accepted
@@ -132,8 +130,8 @@ def _review(workspace: Workspace, agent: Agent, rules: Policy, input: Checked) -
     return [AgentPaused(agent=agent.id, kind="review", reason=brief(f"{again}{input.reason}"))]
 
 
-def _move(workspace: Workspace, agent: Agent, tag: str, state: str, reason: str, output: str) -> AgentMoved | Refusal:
-    landing = transitions.land(workspace, agent.visits or {}, state)
+def _move(placed: PlacedWorkflow, agent: Agent, tag: str, state: str, reason: str, output: str) -> AgentMoved | Refusal:
+    landing = transitions.land(placed, agent.visits or {}, state)
     if not isinstance(landing, Landing):
         return landing
     return AgentMoved(
@@ -146,12 +144,12 @@ def _move(workspace: Workspace, agent: Agent, tag: str, state: str, reason: str,
     )
 
 
-def decided(run: Run, workspace: Workspace, agent: Agent, request: str, *, accepted: bool) -> list[Event]:
+def decided(run: Run, placed: PlacedWorkflow, agent: Agent, request: str, *, accepted: bool) -> list[Event]:
     """What follows when a person has looked at the change of a check; `request` is the reason for a rejection."""
     review = agent.visit.review
     assert review is not None, f"{agent.id} has nothing to review"
     ended = ReviewEnded(agent=agent.id, accepted=accepted, digest=review.digest, reason=brief(request))
     if accepted or pool_of(run, agent.state) != SCRIPTS:
         return [ended]
-    rules = rules_of(run, workspace, agent)
-    return [ended, *_fail(run, workspace, agent, rules, f"a person rejected the change: {request}".rstrip(": "), "")]
+    rules = rules_of(run, placed, agent)
+    return [ended, *_fail(run, placed, agent, rules, f"a person rejected the change: {request}".rstrip(": "), "")]

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from raymond.machine import requests
 from raymond.machine.agent import ASKING
 from raymond.machine.events import Event, RequestTaken
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 
 _DECIDED = {
     "stop": "the run was stopped",
@@ -31,7 +31,7 @@ _ONCE = ("answer", "move", "result", "give_up")
 """What a person asks for again when nothing seems to follow, and what must not be done twice."""
 
 
-def overtaken(run: Run, workspace: Workspace, left: Request, by: Request, now: float = 0.0) -> list[Event]:
+def overtaken(run: Run, placed: PlacedWorkflow, left: Request, by: Request, now: float = 0.0) -> list[Event]:
     """What becomes of a request that was `left`, when `by` is taken after it; nothing when both hold.
 
     An order about an agent is refused when `by` decides about the same agent, also when it is the same order again: it
@@ -41,14 +41,16 @@ def overtaken(run: Run, workspace: Workspace, left: Request, by: Request, now: f
     if left.id == by.id:
         return []
     if left.kind == "limits":
-        return _limits(run, workspace, left, by, now)
+        return _limits(run, placed, left, by, now)
     if left.kind in ("stop", "cancel"):
         return [_refused(left, by)] if by.kind in (left.kind, "cancel") else []
     name = next((name for name in _about(run, left) if _decides(run, by, name)), None)
     return [] if name is None else [_refused(left, by, name)]
 
 
-def repeated(run: Run, workspace: Workspace, left: Sequence[Request], now: float) -> Iterator[tuple[Request, Request]]:
+def repeated(
+    run: Run, placed: PlacedWorkflow, left: Sequence[Request], now: float
+) -> Iterator[tuple[Request, Request]]:
     """Of requests that lie in the inbox together, the oldest first: those of which the same is asked again later."""
     last: dict[tuple[str, str], Request] = {}
     for request in reversed(left):
@@ -57,7 +59,7 @@ def repeated(run: Run, workspace: Workspace, left: Sequence[Request], now: float
         what = (request.kind, request.agent)
         if what in last:
             yield request, last[what]
-        elif requests.problem(run, workspace, request, now) is None:
+        elif requests.problem(run, placed, request, now) is None:
             last[what] = request
 
 
@@ -80,13 +82,13 @@ def _decides(run: Run, request: Request, name: str) -> bool:
     return request.kind in _DECIDED and request.agent == name
 
 
-def _limits(run: Run, workspace: Workspace, left: Request, by: Request, now: float) -> list[Event]:
+def _limits(run: Run, placed: PlacedWorkflow, left: Request, by: Request, now: float) -> list[Event]:
     rest = _without(left, by)
     if by.kind != "limits" or rest == left:
         return []
     if rest == Request(id=left.id, kind="limits", sender=left.sender, given=left.given):
         return [_refused(left, by)]
-    return requests.take(run, workspace, rest, now)
+    return requests.take(run, placed, rest, now)
 
 
 def _without(left: Request, by: Request) -> Request:

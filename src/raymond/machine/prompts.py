@@ -10,8 +10,8 @@ from raymond.language.tags import TAGS
 from raymond.language.workflow import State, Workflow
 from raymond.machine import variables
 from raymond.machine.agent import Agent, Visit
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run, pool_of
-from raymond.machine.workspace import Workspace
 from raymond.patterns import regex
 
 _TAG = regex(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
@@ -43,16 +43,16 @@ _ASKED = {
 """What an agent is told before and after the list of what changed."""
 
 
-def prompt(run: Run, workspace: Workspace, agent: Agent) -> str:
+def prompt(run: Run, placed: PlacedWorkflow, agent: Agent) -> str:
     """The text of the agent's next turn."""
-    state, visit = workspace.workflow.states[agent.state], agent.visit
+    state, visit = placed.workflow.states[agent.state], agent.visit
     if not _is_reminder(visit):
-        text = render(run, workspace, agent, state.body)
+        text = render(run, placed, agent, state.body)
     else:
-        text = _reminder(workspace.workflow, state, visit)
+        text = _reminder(placed.workflow, state, visit)
         if not agent.remembers(pool_of(run, agent.state)):
             # An agent without a conversation needs the whole prompt again.
-            text = f"{render(run, workspace, agent, state.body)}\n\n{text}"
+            text = f"{render(run, placed, agent, state.body)}\n\n{text}"
     return f"{INTERRUPTED}\n\n{text}" if visit.interrupted else text
 
 
@@ -72,22 +72,22 @@ def _reminder(workflow: Workflow, state: State, visit: Visit) -> str:
     return remind(workflow, state, visit.reminder)
 
 
-def render(run: Run, workspace: Workspace, agent: Agent, text: str, more: Mapping[str, str] = {}) -> str:
+def render(run: Run, placed: PlacedWorkflow, agent: Agent, text: str, more: Mapping[str, str] = {}) -> str:
     """`text` with the names bound in this visit replaced, and with `more` of them."""
     if "{{" not in text:
         return text
-    return template.render(text, {**variables.values(run, workspace, agent), **more}, workspace.workflow.lib)
+    return template.render(text, {**variables.values(run, placed, agent), **more}, placed.workflow.lib)
 
 
-def judge(run: Run, workspace: Workspace, agent: Agent) -> str:
+def judge(run: Run, placed: PlacedWorkflow, agent: Agent) -> str:
     """The text that the judge of the agent's state is asked: its prompt, and what would be an answer if it had none."""
-    pending, state = agent.visit.pending, workspace.workflow.states[agent.state]
-    name = judges.of_state(workspace.workflow, state)
+    pending, state = agent.visit.pending, placed.workflow.states[agent.state]
+    name = judges.of_state(placed.workflow, state)
     if pending is None or state.policy.evaluator is None or not isinstance(name, str) or not name:
         return ""  # the workflow has changed
-    values = variables.values(run, workspace, agent)
+    values = variables.values(run, placed, agent)
     values |= {"output": pending.output, "transition": "\n".join(map(show, pending.asked))}
-    text = template.render(workspace.workflow.states[name].body, values, workspace.workflow.lib)
+    text = template.render(placed.workflow.states[name].body, values, placed.workflow.lib)
     if not pending.again:
         return text
     words = ", ".join(state.policy.evaluator.verdicts)

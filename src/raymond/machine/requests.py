@@ -31,10 +31,10 @@ from raymond.machine.events import (
     StepInterrupted,
 )
 from raymond.machine.evolve import evolve
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import CANCELLED, Run, shut
 from raymond.machine.schedule import owed, reached, too_long, wake_at
 from raymond.machine.sender import Given, Sender, barred, beyond, no_step, who
-from raymond.machine.workspace import Workspace
 
 _LAG = 1.0
 """Seconds; a clock that shows less than the journal by more than this was set back while nobody drove the run."""
@@ -86,21 +86,21 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return [self.id, self.agent, self.text, self.state, *self.allowed_tools, *self.roots]
 
 
-def take(run: Run, workspace: Workspace, request: Request, now: float = 0.0) -> list[Event]:
+def take(run: Run, placed: PlacedWorkflow, request: Request, now: float = 0.0) -> list[Event]:
     """The events of `request`, made at `now`; none when it was taken before."""
     if request.id in run.requests:
         return []
-    follow, sender = _follow(run, workspace, request, now), request.sender
+    follow, sender = _follow(run, placed, request, now), request.sender
     if isinstance(follow, Refusal):
         return [RequestTaken(request=request.id, kind=request.kind, problem=follow.reason, sender=sender)]
     return [RequestTaken(request=request.id, kind=request.kind, sender=sender), *follow]
 
 
-def problem(run: Run, workspace: Workspace, request: Request, now: float = 0.0) -> Refusal | None:
+def problem(run: Run, placed: PlacedWorkflow, request: Request, now: float = 0.0) -> Refusal | None:
     """Why `request` would be refused at `now`; one that was taken before is not taken again."""
     if request.id in run.requests:
         return None
-    follow = _follow(run, workspace, request, now)
+    follow = _follow(run, placed, request, now)
     return follow if isinstance(follow, Refusal) else None
 
 
@@ -188,15 +188,15 @@ def asking(run: Run) -> list[Agent]:
     return [agent for agent in run.agents.values() if agent.status == ASKING]
 
 
-def _follow(run: Run, workspace: Workspace, request: Request, now: float) -> list[Event] | Refusal:
-    follow = _whole(run, workspace, request, now)
+def _follow(run: Run, placed: PlacedWorkflow, request: Request, now: float) -> list[Event] | Refusal:
+    follow = _whole(run, placed, request, now)
     if isinstance(follow, Refusal) and len(follow.reason) > _LONGEST:
         # Names in it are those that whoever asked has chosen, and the journal keeps it.
         return replace(follow, reason=f"{follow.reason[:_LONGEST]}…")
     return follow
 
 
-def _whole(run: Run, workspace: Workspace, request: Request, now: float) -> list[Event] | Refusal:
+def _whole(run: Run, placed: PlacedWorkflow, request: Request, now: float) -> list[Event] | Refusal:
     refused = barred(run.start.key, run.start.inside, request.kind, request.sender)
     if refused:
         return refused
@@ -217,9 +217,9 @@ def _whole(run: Run, workspace: Workspace, request: Request, now: float) -> list
         case "resume":
             return []  # whoever may do that drives the run; only that somebody else tried is a fact
         case "answer":
-            return _answer(run, workspace, request, now)
+            return _answer(run, placed, request, now)
         case _:
-            return _agent(run, workspace, request)
+            return _agent(run, placed, request)
 
 
 def _shown(run: Run) -> str:
@@ -259,7 +259,7 @@ def _bad_limit(request: Request) -> str:
     return ""
 
 
-def _answer(run: Run, workspace: Workspace, request: Request, now: float) -> list[Event] | Refusal:
+def _answer(run: Run, placed: PlacedWorkflow, request: Request, now: float) -> list[Event] | Refusal:
     open_ones = asking(run)
     if request.agent:
         open_ones = [agent for agent in open_ones if agent.id == request.agent]
@@ -286,7 +286,7 @@ def _answer(run: Run, workspace: Workspace, request: Request, now: float) -> lis
     answer = choices.pick(offered, request.text) if offered else request.text
     if answer is None:
         return Refusal("not_a_choice", f"`{cut_short(request.text)}` is not one of: {choices.offer(offered)}")
-    return transitions.end_ask(run, workspace, agent, answer)
+    return transitions.end_ask(run, placed, agent, answer)
 
 
 def _second(at: float) -> str:
@@ -323,7 +323,7 @@ def _among(what: str, name: str, names: list[str]) -> str:
     return f"{what}: {', '.join(shown)}{more}"
 
 
-def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Refusal:
+def _agent(run: Run, placed: PlacedWorkflow, request: Request) -> list[Event] | Refusal:
     agent = run.agents.get(request.agent)
     if not agent:
         what = f"there is no agent {request.agent} left in {run.start.workflow_id}"
@@ -351,27 +351,27 @@ def _agent(run: Run, workspace: Workspace, request: Request) -> list[Event] | Re
                 return Refusal("agent_status", f"{agent.id} is {agent.status}, not failed or paused")
             return [AgentRetried(agent=agent.id, fresh=request.fresh)]
         case "move":
-            landing = transitions.land(workspace, {}, request.state)
+            landing = transitions.land(placed, {}, request.state)
             if isinstance(landing, Refusal):
                 return landing
             return [AgentMoved(agent=agent.id, tag="moved", state=landing.state, input=request.text)]
         case "accept" | "reject":
-            return _decide_review(run, workspace, agent, request)
+            return _decide_review(run, placed, agent, request)
         case "result":
-            return transitions.finish(run, workspace, agent, request.text)
+            return transitions.finish(run, placed, agent, request.text)
         case _:
             if agent.status == FAILED:
                 return Refusal("agent_status", f"{agent.id} has already failed")
-            return transitions.give_up(run, workspace, agent, "given up", request.text or _given_up(request.sender))
+            return transitions.give_up(run, placed, agent, "given up", request.text or _given_up(request.sender))
 
 
-def _decide_review(run: Run, workspace: Workspace, agent: Agent, request: Request) -> list[Event] | Refusal:
+def _decide_review(run: Run, placed: PlacedWorkflow, agent: Agent, request: Request) -> list[Event] | Refusal:
     review = agent.visit.review
     if agent.status != PAUSED or review is None:
         return Refusal("agent_status", f"there is nothing to review of {agent.id}")
     if request.digest and request.digest != review.digest:
         return Refusal("changed", f"{agent.id} has another change to review now; look at it first")
-    return gates.decided(run, workspace, agent, request.text, accepted=request.kind == "accept")
+    return gates.decided(run, placed, agent, request.text, accepted=request.kind == "accept")
 
 
 def _given_up(sender: Sender | None) -> str:

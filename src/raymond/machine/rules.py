@@ -10,13 +10,13 @@ from raymond.language.policy import Policy
 from raymond.language.policy_keys import KEYS
 from raymond.language.workflow import State
 from raymond.machine.agent import Agent
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 
 
-def rules_of(run: Run, workspace: Workspace, agent: Agent) -> Policy:
+def rules_of(run: Run, placed: PlacedWorkflow, agent: Agent) -> Policy:
     """What the agent may do and needs in its state."""
-    return of_state(run, workspace.workflow.states[agent.state], agent)
+    return of_state(run, placed.workflow.states[agent.state], agent)
 
 
 def of_state(run: Run, state: State, agent: Agent) -> Policy:
@@ -29,9 +29,9 @@ def bound(rules: Policy, values: Mapping[str, str]) -> Policy:
     return replace(rules, **_read(rules, values)[0])
 
 
-def problem(run: Run, workspace: Workspace, agent: Agent) -> str:
+def problem(run: Run, placed: PlacedWorkflow, agent: Agent) -> str:
     """Why the late values of the agent's state cannot be used; empty when they can."""
-    rules = workspace.workflow.states[agent.state].policy
+    rules = placed.workflow.states[agent.state].policy
     if not rules.late:
         return ""
     values = _values(run, agent)

@@ -6,8 +6,8 @@ from raymond.machine.agent import Agent
 from raymond.machine.events import Event, SealEnded, StepStarted
 from raymond.machine.failures import brief
 from raymond.machine.inputs import SealTaken
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 
 
 def is_due(rules: Policy, agent: Agent) -> bool:
@@ -20,7 +20,7 @@ def begin(run: Run, agent: Agent) -> StepStarted:
     return StepStarted(agent=agent.id, step=run.steps + 1, phase="seal")
 
 
-def follow(run: Run, workspace: Workspace, input: SealTaken) -> list[Event]:
+def follow(run: Run, placed: PlacedWorkflow, input: SealTaken) -> list[Event]:
     """The work can begin; without a seal, no check of it would be worth anything."""
     agent = run.agents[input.agent]
     ended = SealEnded(
@@ -36,4 +36,4 @@ def follow(run: Run, workspace: Workspace, input: SealTaken) -> list[Event]:
     )
     if input.seal:
         return [ended]
-    return [ended, *transitions.fail(run, workspace, agent, "gate", input.reason)]
+    return [ended, *transitions.fail(run, placed, agent, "gate", input.reason)]

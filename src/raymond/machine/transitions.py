@@ -42,8 +42,8 @@ from raymond.machine.events import (
 )
 from raymond.machine.failures import Kind, brief
 from raymond.machine.label import label_of
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run, pool_of
-from raymond.machine.workspace import Workspace
 
 FailureKind: TypeAlias = Kind | Literal["visits", "given up", "asked", "approval", "gate", "evaluator"]
 
@@ -57,7 +57,7 @@ class Landing(Struct, frozen=True):
 
 def follow(
     run: Run,
-    workspace: Workspace,
+    placed: PlacedWorkflow,
     agent: Agent,
     asked: Sequence[Transition],
     *,
@@ -67,40 +67,40 @@ def follow(
     output: str | None = None,
 ) -> list[Event] | Refusal:
     """The events of a permitted transition, or why it is not possible; `output` is what `{{output}}` stands for."""
-    asked = [_rendered(run, workspace, agent, one, output) for one in asked]
+    asked = [_rendered(run, placed, agent, one, output) for one in asked]
     forks = [one for one in asked if isinstance(one, Fork)]
-    if misnamed := _misnamed(workspace, asked):
+    if misnamed := _misnamed(placed, asked):
         return misnamed
     places = _places(asked, directories)
     if isinstance(places, Refusal):
         return places
     if isinstance(files, Refusal):
         return files
-    refusal = _crowded(run, len(forks)) or _polluting(run, workspace, agent, asked)
-    refusal = refusal or _astray(run, agent, asked, places) or _unnamable(asked) or _barred(workspace, asked)
+    refusal = _crowded(run, len(forks)) or _polluting(run, placed, agent, asked)
+    refusal = refusal or _astray(run, agent, asked, places) or _unnamable(asked) or _barred(placed, asked)
     if refusal:
         return refusal
     last, tag = asked[-1], ""
     if isinstance(last, Fork):
         last, tag = Goto(target=last.next), "fork"
     if isinstance(last, Ask):
-        return _ask(run, workspace, agent, last, time, files)
-    moved = _move(run, workspace, agent, last, tag, time, places, len(forks))
+        return _ask(run, placed, agent, last, time, files)
+    moved = _move(run, placed, agent, last, tag, time, places, len(forks))
     if isinstance(moved[0], AgentFailed) or getattr(moved[0], "tag", "") == "on_error":
         return moved  # a visit that fails forks nothing: its retry would fork again
-    return [*_forked(workspace, agent, forks, time, places), *moved]
+    return [*_forked(placed, agent, forks, time, places), *moved]
 
 
-def resolved(workspace: Workspace, asked: Sequence[Transition]) -> list[Transition]:
+def resolved(placed: PlacedWorkflow, asked: Sequence[Transition]) -> list[Transition]:
     """Transitions that are possible, with the full names of their states."""
-    return [renamed(one, lambda name: _name(workspace, name)) for one in asked]
+    return [renamed(one, lambda name: _name(placed, name)) for one in asked]
 
 
-def _polluting(run: Run, workspace: Workspace, agent: Agent, asked: Sequence[Transition]) -> Refusal | None:
+def _polluting(run: Run, placed: PlacedWorkflow, agent: Agent, asked: Sequence[Transition]) -> Refusal | None:
     """Refuse a call where the backend cannot branch: it would write into its caller's conversation."""
     if not any(isinstance(one, Call) for one in asked) or pool_of(run, agent.state) not in run.start.in_place:
         return None
-    if workspace.workflow.states[agent.state].policy.in_place:
+    if placed.workflow.states[agent.state].policy.in_place:
         return None
     return Refusal("in_place", "`<call>` cannot be used here: the conversation cannot branch", "use <function> instead")
 
@@ -129,21 +129,21 @@ def _unnamable(asked: Sequence[Transition]) -> Refusal | None:
     return None
 
 
-def _barred(workspace: Workspace, asked: Sequence[Transition]) -> Refusal | None:
+def _barred(placed: PlacedWorkflow, asked: Sequence[Transition]) -> Refusal | None:
     """Refuse a model that the site rules do not allow, whoever names it."""
-    for one in asked if workspace.models else ():
-        if isinstance(one, Function) and one.model and one.model not in workspace.models:
-            allowed = ", ".join(workspace.models)
+    for one in asked if placed.models else ():
+        if isinstance(one, Function) and one.model and one.model not in placed.models:
+            allowed = ", ".join(placed.models)
             return Refusal("value", f"the model `{one.model}` is not allowed here", f"leave it out, or use: {allowed}")
     return None
 
 
-def fail(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
+def fail(run: Run, placed: PlacedWorkflow, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
     """The visit failed: go to `on_error`, or let the agent fail."""
-    state = workspace.workflow.states.get(agent.state)
+    state = placed.workflow.states.get(agent.state)
     target = state.policy.on_error if state else ""
     if target:
-        landing = land(workspace, agent.visits or {}, target)
+        landing = land(placed, agent.visits or {}, target)
         if isinstance(landing, Landing):
             return [
                 AgentMoved(
@@ -155,29 +155,29 @@ def fail(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error:
                 )
             ]
         error = f"{error}; then on_error: {landing.reason}"
-    return give_up(run, workspace, agent, kind, error)
+    return give_up(run, placed, agent, kind, error)
 
 
-def give_up(run: Run, workspace: Workspace, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
+def give_up(run: Run, placed: PlacedWorkflow, agent: Agent, kind: FailureKind, error: str) -> list[Event]:
     """The agent fails, which may end the wait of its parent."""
     failed: Event = AgentFailed(agent=agent.id, kind=kind, error=brief(error))
-    return [failed, *_parent(run, workspace, agent, failing=True)]
+    return [failed, *_parent(run, placed, agent, failing=True)]
 
 
-def finish(run: Run, workspace: Workspace, agent: Agent, text: str) -> list[Event]:
+def finish(run: Run, placed: PlacedWorkflow, agent: Agent, text: str) -> list[Event]:
     """Return `text` to the caller; with an empty stack the agent ends."""
     if not agent.stack:
         ended: Event = AgentEnded(agent=agent.id, result=text)
-        return [ended, *_parent(run, workspace, agent)]
+        return [ended, *_parent(run, placed, agent)]
     frame = agent.stack[-1]
-    landing = land(workspace, frame.visits, frame.state)
+    landing = land(placed, frame.visits, frame.state)
     if isinstance(landing, Refusal):
-        return fail(run, workspace, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     return [AgentReturned(agent=agent.id, state=landing.state, result=text, instead_of=landing.instead_of)]
 
 
 def end_wait(
-    run: Run, workspace: Workspace, agent: Agent, *, timed_out: bool = False, failing: bool = False
+    run: Run, placed: PlacedWorkflow, agent: Agent, *, timed_out: bool = False, failing: bool = False
 ) -> list[Event]:
     """All children of `agent` have ended, or its wait timed out; `failing`: the last one fails now.
 
@@ -188,18 +188,18 @@ def end_wait(
     rest = agent.visit.rest
     if rest and rest.failed_state and (failing or any_failed(run, agent)):
         target = rest.failed_state
-    landing = land(workspace, agent.visits or {}, target)
+    landing = land(placed, agent.visits or {}, target)
     if isinstance(landing, Refusal):
-        return fail(run, workspace, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     return [WaitEnded(agent=agent.id, state=landing.state, timed_out=timed_out, instead_of=landing.instead_of)]
 
 
-def end_ask(run: Run, workspace: Workspace, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
+def end_ask(run: Run, placed: PlacedWorkflow, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
     """A person answered, or nobody did in time."""
     target = _after_rest(agent, timed_out)
-    landing = land(workspace, agent.visits or {}, target)
+    landing = land(placed, agent.visits or {}, target)
     if isinstance(landing, Refusal):
-        return fail(run, workspace, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     return [
         AskEnded(
             agent=agent.id,
@@ -211,12 +211,12 @@ def end_ask(run: Run, workspace: Workspace, agent: Agent, answer: str, *, timed_
     ]
 
 
-def fail_ask(run: Run, workspace: Workspace, agent: Agent) -> list[Event]:
+def fail_ask(run: Run, placed: PlacedWorkflow, agent: Agent) -> list[Event]:
     """Nobody is to be asked in this run; what needs the approval of a person does not go to `on_error` without it."""
     error = f"question {agent.asks} was not answered: the run has --on-ask fail"
     if agent.visit.rest and agent.visit.rest.approve:
-        return give_up(run, workspace, agent, "approval", error)
-    return fail(run, workspace, agent, "asked", error)
+        return give_up(run, placed, agent, "approval", error)
+    return fail(run, placed, agent, "asked", error)
 
 
 def _after_rest(agent: Agent, timed_out: bool) -> str:
@@ -225,14 +225,14 @@ def _after_rest(agent: Agent, timed_out: bool) -> str:
     return rest.timeout_state if timed_out and rest.timeout_state else rest.state
 
 
-def land(workspace: Workspace, visits: Mapping[str, int], target: str) -> Landing | Refusal:
+def land(placed: PlacedWorkflow, visits: Mapping[str, int], target: str) -> Landing | Refusal:
     """Where an agent that goes to `target` ends up, given its `visits`."""
     seen: list[str] = []
     while True:
-        state = resolve(workspace.workflow, target)
+        state = resolve(placed.workflow, target)
         if isinstance(state, Refusal):
             return state
-        rules = workspace.workflow.states[state].policy
+        rules = placed.workflow.states[state].policy
         if not rules.max_visits or visits.get(state, 0) < rules.max_visits:
             return Landing(state, seen[0] if seen else "")
         if not rules.then:
@@ -247,7 +247,7 @@ def land(workspace: Workspace, visits: Mapping[str, int], target: str) -> Landin
 
 def _move(
     run: Run,
-    workspace: Workspace,
+    placed: PlacedWorkflow,
     agent: Agent,
     asked: Transition,
     tag: str,
@@ -257,13 +257,13 @@ def _move(
 ) -> list[Event]:
     match asked:
         case Goto() | Reset():
-            return _go(run, workspace, agent, asked, tag, time, places)
+            return _go(run, placed, agent, asked, tag, time, places)
         case Call() | Function():
-            return _go_into(run, workspace, agent, asked)
+            return _go_into(run, placed, agent, asked)
         case Wait():
-            return _wait(run, workspace, agent, asked, time, forked)
+            return _wait(run, placed, agent, asked, time, forked)
         case Result():
-            return finish(run, workspace, agent, asked.text)
+            return finish(run, placed, agent, asked.text)
         case Fork() | Ask():
             raise AssertionError("a fork is handled by the transition that follows it, and nothing follows a question")
         case _:
@@ -272,16 +272,16 @@ def _move(
 
 def _go(
     run: Run,
-    workspace: Workspace,
+    placed: PlacedWorkflow,
     agent: Agent,
     asked: Goto | Reset,
     tag: str,
     time: float,
     places: Mapping[str, str],
 ) -> list[Event]:
-    landing = land(workspace, agent.visits or {}, asked.target)
+    landing = land(placed, agent.visits or {}, asked.target)
     if isinstance(landing, Refusal):
-        return fail(run, workspace, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     fresh = isinstance(asked, Reset)
     moved = AgentMoved(
         agent=agent.id,
@@ -296,15 +296,15 @@ def _go(
     return [moved]
 
 
-def _go_into(run: Run, workspace: Workspace, agent: Agent, asked: Call | Function) -> list[Event]:
-    landing = land(workspace, {}, asked.target)
+def _go_into(run: Run, placed: PlacedWorkflow, agent: Agent, asked: Call | Function) -> list[Event]:
+    landing = land(placed, {}, asked.target)
     if isinstance(landing, Refusal):
-        return fail(run, workspace, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     called = AgentCalled(
         agent=agent.id,
         tag="function" if isinstance(asked, Function) else "call",
         state=landing.state,
-        then=_name(workspace, asked.then),
+        then=_name(placed, asked.then),
         input=asked.input or "",
         model=asked.model if isinstance(asked, Function) else "",
         effort=asked.effort if isinstance(asked, Function) else "",
@@ -312,20 +312,20 @@ def _go_into(run: Run, workspace: Workspace, agent: Agent, asked: Call | Functio
     return [called]
 
 
-def _wait(run: Run, workspace: Workspace, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
-    landing = _rest(workspace, agent, asked.target, asked.timeout_next, asked.failed_next)
+def _wait(run: Run, placed: PlacedWorkflow, agent: Agent, asked: Wait, time: float, forked: int) -> list[Event]:
+    landing = _rest(placed, agent, asked.target, asked.timeout_next, asked.failed_next)
     if isinstance(landing, Refusal):
-        return fail(run, workspace, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     if asked.failed_next and not forked and any_failed(run, agent):
-        failed = land(workspace, agent.visits or {}, asked.failed_next)
+        failed = land(placed, agent.visits or {}, asked.failed_next)
         landing = failed if isinstance(failed, Landing) else landing
     started = WaitStarted(
         agent=agent.id,
-        state=_name(workspace, asked.target),
+        state=_name(placed, asked.target),
         input=asked.input,
         deadline=time + asked.timeout if asked.timeout else ZERO,
-        timeout_state=_name(workspace, asked.timeout_next),
-        failed_state=_name(workspace, asked.failed_next),
+        timeout_state=_name(placed, asked.timeout_next),
+        failed_state=_name(placed, asked.failed_next),
         failures=asked.failures,
     )
     if agent.alive + forked:
@@ -334,17 +334,17 @@ def _wait(run: Run, workspace: Workspace, agent: Agent, asked: Wait, time: float
 
 
 def _ask(
-    run: Run, workspace: Workspace, agent: Agent, asked: Ask, time: float, files: tuple[AskedFile, ...]
+    run: Run, placed: PlacedWorkflow, agent: Agent, asked: Ask, time: float, files: tuple[AskedFile, ...]
 ) -> list[Event]:
-    landing = _rest(workspace, agent, asked.next, asked.timeout_next)
+    landing = _rest(placed, agent, asked.next, asked.timeout_next)
     if isinstance(landing, Refusal):
-        return fail(run, workspace, agent, "visits", landing.reason)
+        return fail(run, placed, agent, "visits", landing.reason)
     started = AskStarted(
         agent=agent.id,
         question=asked.question,
-        state=_name(workspace, asked.next),
+        state=_name(placed, asked.next),
         deadline=time + asked.timeout if asked.timeout else ZERO,
-        timeout_state=_name(workspace, asked.timeout_next),
+        timeout_state=_name(placed, asked.timeout_next),
         approve=asked.approve,
         number=run.questions + 1,
         choices=list(choices.parse(asked.choices)),
@@ -353,11 +353,11 @@ def _ask(
     return [started]
 
 
-def _rest(workspace: Workspace, agent: Agent, target: str, *others: str) -> Landing | Refusal:
+def _rest(placed: PlacedWorkflow, agent: Agent, target: str, *others: str) -> Landing | Refusal:
     """Where a sleep will lead: known now, because visits do not change meanwhile."""
-    landing = land(workspace, agent.visits or {}, target)
+    landing = land(placed, agent.visits or {}, target)
     for other in others if isinstance(landing, Landing) else ():
-        found = land(workspace, agent.visits or {}, other) if other else landing
+        found = land(placed, agent.visits or {}, other) if other else landing
         if isinstance(found, Refusal):
             return found
     return landing
@@ -370,10 +370,10 @@ def any_failed(run: Run, agent: Agent) -> bool:
 
 
 def _forked(
-    workspace: Workspace, agent: Agent, forks: Iterable[Fork], time: float, places: Mapping[str, str]
+    placed: PlacedWorkflow, agent: Agent, forks: Iterable[Fork], time: float, places: Mapping[str, str]
 ) -> Iterable[AgentStarted]:
     for number, fork in enumerate(forks, agent.forks + 1):
-        state = _name(workspace, fork.target)
+        state = _name(placed, fork.target)
         letters = "".join(c for c in state.rpartition(".")[0].lower() if c.isascii() and c.isalpha())[:6]
         yield AgentStarted(
             agent=f"{agent.id}_{letters or 'agent'}{number}",
@@ -387,40 +387,40 @@ def _forked(
         )
 
 
-def _parent(run: Run, workspace: Workspace, agent: Agent, *, failing: bool = False) -> list[Event]:
+def _parent(run: Run, placed: PlacedWorkflow, agent: Agent, *, failing: bool = False) -> list[Event]:
     """The end of the parent's wait, if `agent` was the last child it waited for; `failing`: it fails now."""
     parent = run.agents.get(agent.parent)
     if agent.status == FAILED or not parent or agent.id not in (parent.children or ()):
         return []  # no parent waits for it
     if parent.status != WAITING or parent.alive != 1:
         return []
-    return end_wait(run, workspace, parent, failing=failing)
+    return end_wait(run, placed, parent, failing=failing)
 
 
-def _name(workspace: Workspace, target: str) -> str:
+def _name(placed: PlacedWorkflow, target: str) -> str:
     """The full name of a target that is known to exist."""
     if not target:
         return ""
-    state = resolve(workspace.workflow, target)
+    state = resolve(placed.workflow, target)
     assert isinstance(state, str)
     return state
 
 
-def _rendered(run: Run, workspace: Workspace, agent: Agent, asked: Transition, output: str | None) -> Transition:
+def _rendered(run: Run, placed: PlacedWorkflow, agent: Agent, asked: Transition, output: str | None) -> Transition:
     if isinstance(asked, (Ask, Result)) or not asked.input:
         return asked
     more = {} if output is None else {"output": output}
-    text = prompts.render(run, workspace, agent, asked.input, more)
+    text = prompts.render(run, placed, agent, asked.input, more)
     return asked if text == asked.input else replace(asked, input=text)
 
 
-def _misnamed(workspace: Workspace, asked: Iterable[Transition]) -> Refusal | None:
+def _misnamed(placed: PlacedWorkflow, asked: Iterable[Transition]) -> Refusal | None:
     for one in asked:
         for target in targets(one):
-            state = resolve(workspace.workflow, target)
+            state = resolve(placed.workflow, target)
             if isinstance(state, Refusal):
                 return state
-            if state in judges.of(workspace.workflow):
+            if state in judges.of(placed.workflow):
                 return Refusal("unknown_state", f"`{target}` is a judge: no agent can go there", "name another state")
     return None
 

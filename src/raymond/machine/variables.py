@@ -6,16 +6,16 @@ from msgspec import Struct
 from raymond.language import policy
 from raymond.machine.agent import Agent, Visit
 from raymond.machine.outcome import Whole
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 
 
-def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
+def values(run: Run, placed: PlacedWorkflow, agent: Agent) -> dict[str, str]:
     """Every name bound in this visit; built-in names win over variables, and variables over metadata."""
     start = run.start
     visit = agent.visit
     # Made once: what a wait collected may be hundreds of megabytes.
-    collected = results(visit, workspace.whole) if visit.results is not None or visit.results_are_input else ""
+    collected = results(visit, placed.whole) if visit.results is not None or visit.results_are_input else ""
     given = collected if visit.results_are_input else visit.input
     bound = {
         "input": given,
@@ -26,8 +26,8 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
         "state": agent.state,
         "visit": str((agent.visits or {}).get(agent.state, 1)),
         "attempt": str(visit.attempt),
-        "task_folder": workspace.task_folder(agent.id),
-        "workflow_dir": workspace.workflow_dir,
+        "task_folder": placed.task_folder(agent.id),
+        "workflow_dir": placed.workflow_dir,
     }
     if visit.results is not None:
         bound["results"] = collected
@@ -37,7 +37,7 @@ def values(run: Run, workspace: Workspace, agent: Agent) -> dict[str, str]:
         bound["gate"] = visit.gate
     if visit.gate_result:
         bound["gate_result"] = msgspec.json.encode(visit.gate_result).decode()
-    state = workspace.workflow.states.get(agent.state)
+    state = placed.workflow.states.get(agent.state)
     if state and state.policy.allowed_transitions:
         bound["transitions"] = policy.instructions(state.policy)
     for given_by in (agent.variables, start.metadata):

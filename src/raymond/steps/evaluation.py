@@ -10,24 +10,24 @@ from raymond.language.tags import Transition
 from raymond.language.workflow import State
 from raymond.machine import prompts
 from raymond.machine.agent import SCRIPTS, Agent, Pending
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 
 NOTHING = Policy()
 _MODE = "default"
 """The permission mode of a judge, which has no tools: it allows least of those that every program has."""
 
 
-def judge_of(workspace: Workspace, agent: Agent) -> State | None:
+def judge_of(placed: PlacedWorkflow, agent: Agent) -> State | None:
     """The judge of the state that an agent is in; None when it has none."""
-    name = judges.of_state(workspace.workflow, workspace.workflow.states[agent.state])
-    return workspace.workflow.states[name] if isinstance(name, str) and name else None
+    name = judges.of_state(placed.workflow, placed.workflow.states[agent.state])
+    return placed.workflow.states[name] if isinstance(name, str) and name else None
 
 
-def evaluator_of(workspace: Workspace, agent: Agent) -> Evaluator:
+def evaluator_of(placed: PlacedWorkflow, agent: Agent) -> Evaluator:
     """The evaluator of the state that an agent is in; one that finds nothing when the workflow has changed."""
-    return workspace.workflow.states[agent.state].policy.evaluator or Evaluator()
+    return placed.workflow.states[agent.state].policy.evaluator or Evaluator()
 
 
 def pending_of(agent: Agent) -> Pending:
@@ -47,16 +47,16 @@ def chosen(evaluator: Evaluator, said: str) -> list[Transition]:
     return [] if made is None else [made]
 
 
-def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str, sent: str | None) -> Turn:
+def turn_of(run: Run, placed: PlacedWorkflow, agent: Agent, spool: str, sent: str | None) -> Turn:
     """The turn of the judge: a fresh conversation without tools or rights."""
-    judge, pending = judge_of(workspace, agent), pending_of(agent)
+    judge, pending = judge_of(placed, agent), pending_of(agent)
     name = judge.name if judge else pending.judge
     return Turn(
         agent=agent.id,
         state=name,
         visit=(agent.prompted or {}).get(pending.judge, 1),
         tries=pending.tries,
-        prompt=prompts.judge(run, workspace, agent) if sent is None else sent,
+        prompt=prompts.judge(run, placed, agent) if sent is None else sent,
         session=agent.turn_session,
         cwd=agent.cwd or run.start.cwd,
         spool=os.path.join(spool, folder_of(agent)),

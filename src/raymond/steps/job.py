@@ -10,9 +10,9 @@ from raymond.language.policy import Policy
 from raymond.language.ways import Way, narrowed
 from raymond.machine import failures, gates, variables
 from raymond.machine.agent import SCRIPTS, Agent, backend_of
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.rules import rules_of
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 
 
 class Job(Struct, frozen=True, kw_only=True, tag=True):
@@ -97,39 +97,39 @@ class PatternJob(Job, frozen=True, kw_only=True, tag=True):
     text: str
 
 
-def job_of(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob | TurnJob | GateJob | PatternJob:
+def job_of(run: Run, placed: PlacedWorkflow, agent: Agent) -> ScriptJob | TurnJob | GateJob | PatternJob:
     """The job of the step that `agent` is in."""
     if agent.visit.phase == "evaluate":
-        return _evaluator_job(run, workspace, agent)
+        return _evaluator_job(run, placed, agent)
     if agent.visit.phase:
-        return _gate_job(run, workspace, agent)
-    return (_script_job if agent.pool == SCRIPTS else _turn_job)(run, workspace, agent)
+        return _gate_job(run, placed, agent)
+    return (_script_job if agent.pool == SCRIPTS else _turn_job)(run, placed, agent)
 
 
-def _script_job(run: Run, workspace: Workspace, agent: Agent) -> ScriptJob:
-    start, workflow = run.start, workspace.workflow
-    policy = rules_of(run, workspace, agent)
+def _script_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> ScriptJob:
+    start, workflow = run.start, placed.workflow
+    policy = rules_of(run, placed, agent)
     return ScriptJob(
         agent=agent.id,
         state=agent.state,
         step=agent.step,
         attempt=agent.visit.attempt,
         cwd=agent.cwd or start.cwd,
-        task_folder=workspace.task_folder(agent.id) if workspace.uses_task_folder else "",
+        task_folder=placed.task_folder(agent.id) if placed.uses_task_folder else "",
         home=start.cwd,
         roots=tuple(start.roots),
         policy=policy,
         silence=_silence(run, policy),
         **_place(run, policy),
-        script=f"{workspace.workflow_dir}/{agent.state}",
+        script=f"{placed.workflow_dir}/{agent.state}",
         python=workflow.settings.python,
-        values=variables.values(run, workspace, agent),
+        values=variables.values(run, placed, agent),
         key=f"{start.key}-{agent.id}-{agent.entered}",
     )
 
 
-def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
-    start, policy, visit = run.start, rules_of(run, workspace, agent), agent.visit
+def _gate_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> GateJob:
+    start, policy, visit = run.start, rules_of(run, placed, agent), agent.visit
     cwd = agent.cwd or start.cwd
     return GateJob(
         does="seal" if visit.phase == "seal" else "gate",
@@ -157,12 +157,12 @@ def _gate_job(run: Run, workspace: Workspace, agent: Agent) -> GateJob:
     )
 
 
-def _evaluator_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob | PatternJob:
+def _evaluator_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> TurnJob | PatternJob:
     from raymond.steps import evaluation
 
-    judge, start = evaluation.judge_of(workspace, agent), run.start
+    judge, start = evaluation.judge_of(placed, agent), run.start
     policy = judge.policy if judge else evaluation.NOTHING
-    evaluator, pending = evaluation.evaluator_of(workspace, agent), evaluation.pending_of(agent)
+    evaluator, pending = evaluation.evaluator_of(placed, agent), evaluation.pending_of(agent)
     every: dict[str, Any] = {
         "agent": agent.id,
         "state": agent.state,
@@ -174,7 +174,7 @@ def _evaluator_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob | Pa
         "roots": tuple(start.roots),
         "policy": policy,
         "silence": _silence(run, policy),
-        **_place(run, workspace.workflow.states[agent.state].policy),
+        **_place(run, placed.workflow.states[agent.state].policy),
         "evaluator": evaluator,
     }
     if agent.pool == SCRIPTS:
@@ -183,7 +183,7 @@ def _evaluator_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob | Pa
         **every,
         backend=backend_of(agent.pool),
         turn=1,
-        invocation=evaluation.turn_of(run, workspace, agent, "", None),
+        invocation=evaluation.turn_of(run, placed, agent, "", None),
         tool_silence=start.tool_timeout or failures.TOOL_TIME,
         retryable=tuple(start.retryable),
     )
@@ -195,18 +195,18 @@ def _open_seal(run: Run, cwd: str) -> int:
     return min([*held, *([run.seals[cwd]] if cwd in run.seals else [])], default=0)
 
 
-def _turn_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob:
+def _turn_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> TurnJob:
     from raymond.steps.spool import turn_of  # a run of scripts starts without what turns need
 
     start = run.start
-    policy = rules_of(run, workspace, agent)
+    policy = rules_of(run, placed, agent)
     return TurnJob(
         agent=agent.id,
         state=agent.state,
         step=agent.step,
         attempt=agent.visit.attempt,
         cwd=agent.cwd or start.cwd,
-        task_folder=workspace.task_folder(agent.id) if workspace.uses_task_folder else "",
+        task_folder=placed.task_folder(agent.id) if placed.uses_task_folder else "",
         home=start.cwd,
         roots=tuple(start.roots),
         policy=policy,
@@ -214,7 +214,7 @@ def _turn_job(run: Run, workspace: Workspace, agent: Agent) -> TurnJob:
         **_place(run, policy),
         backend=backend_of(agent.pool),
         turn=agent.visit.turn,
-        invocation=turn_of(run, workspace, agent, ""),
+        invocation=turn_of(run, placed, agent, ""),
         tool_silence=policy.tool_timeout or start.tool_timeout or failures.TOOL_TIME,
         retryable=tuple(start.retryable),
     )

@@ -14,7 +14,7 @@ from raymond.machine import evaluators
 from raymond.machine.decide import meant
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Interruption, Output, Spending
-from raymond.machine.workspace import Workspace
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.redaction import Stream
 from raymond.steps import long_values
 from raymond.steps.answer import SLICE, Answer
@@ -415,9 +415,9 @@ def _what_failed(code: int, errors: str) -> tuple[Kind, str]:
     return "script", f"ended with exit code {code}{tail}"
 
 
-def interpreter(workspace: Workspace, state: str) -> list[str]:
+def interpreter(placed: PlacedWorkflow, state: str) -> list[str]:
     """The program that runs a script, by its extension."""
-    return runner(state, workspace.workflow.settings.python)
+    return runner(state, placed.workflow.settings.python)
 
 
 def runner(state: str, python: str) -> list[str]:

@@ -8,9 +8,9 @@ from raymond.backends import Backend, Turn
 from raymond.backends.guard import Guarded
 from raymond.machine import evaluators, prompts, rights
 from raymond.machine.agent import Agent
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 from raymond.steps import evaluation
 from raymond.system import folders
 from raymond.system.files import contents, private
@@ -19,22 +19,22 @@ MOST_LINE = 64 << 20
 """Bytes in one line of a program's output: it has to be held whole."""
 
 
-def turn_of(run: Run, workspace: Workspace, agent: Agent, spool: str, sent: str | None = None) -> Turn:
+def turn_of(run: Run, placed: PlacedWorkflow, agent: Agent, spool: str, sent: str | None = None) -> Turn:
     """The turn that `agent` takes; its folder is inside `spool`. `sent` is what it was sent, if that is known."""
     if evaluators.is_due(agent):
-        return evaluation.turn_of(run, workspace, agent, spool, sent)
-    policy = workspace.workflow.states[agent.state].policy
+        return evaluation.turn_of(run, placed, agent, spool, sent)
+    policy = placed.workflow.states[agent.state].policy
     may = rights.narrow(run.rights, policy)
     return Turn(
         agent=agent.id,
         state=agent.state,
         visit=(agent.prompted or {}).get(agent.state, 1),
         tries=agent.visit.tries,
-        prompt=prompts.prompt(run, workspace, agent) if sent is None else sent,
+        prompt=prompts.prompt(run, placed, agent) if sent is None else sent,
         session=agent.turn_session,
         base=agent.turn_base,
         cwd=agent.cwd or run.start.cwd,
-        task_folder=workspace.task_folder(agent.id) if workspace.uses_task_folder else "",
+        task_folder=placed.task_folder(agent.id) if placed.uses_task_folder else "",
         spool=os.path.join(spool, folder_of(agent)),
         model=policy.model or agent.model or run.start.model,
         effort=policy.effort or agent.effort or run.start.effort,

@@ -11,7 +11,7 @@ def _held(outcome: Outcome) -> str:
     return outcome.result
 
 
-class Workspace(Struct, frozen=True):
+class PlacedWorkflow(Struct, frozen=True):
     """A workflow with its folders on this machine."""
 
     workflow: Workflow

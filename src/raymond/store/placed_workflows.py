@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
+from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.machine.workspace import Workspace
 from raymond.store import blobs, exports, loader, sources
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 from raymond.store.unpacked import Unpacked
 
 
-def workspace(project: Project, run: Run, loaded: Loaded | None = None) -> Workspace:
+def placed(project: Project, run: Run, loaded: Loaded | None = None) -> PlacedWorkflow:
     """The workflow of `run`; `loaded` saves reading it."""
     start = run.start
     if loaded is None:
@@ -22,7 +22,7 @@ def workspace(project: Project, run: Run, loaded: Loaded | None = None) -> Works
     uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
     folder = f"{project.home.work}/{start.source}"
     tasks = exports.tasks(project.tree, start.workflow_id)
-    return Workspace(workflow, folder, tasks, uses, whole=blobs.whole(project.run(start.workflow_id).blobs))
+    return PlacedWorkflow(workflow, folder, tasks, uses, whole=blobs.whole(project.run(start.workflow_id).blobs))
 
 
 def unpacked(project: Project, run: Run, loaded: Loaded | None = None) -> Unpacked:
