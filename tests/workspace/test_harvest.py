@@ -232,3 +232,109 @@ def test_the_walk_is_as_quick_as_the_number_of_files_and_reads_only_what_changed
     known = harvest.load_seen(checkout.place.slot)
     survey = harvest.look(os.fsencode(checkout.tree), known, (), lambda paths: set())
     assert (survey.changed, survey.missing) == ([], [])
+
+
+def test_a_copied_file_stays_out_when_only_an_ignored_ignore_file_hides_it(checkout: Checkout) -> None:
+    checkout.begin()
+    put(checkout.path / "app/.gitignore", ".gitignore\nsecret.txt\n")
+    put(checkout.path / "app/secret.txt", "key\n")
+    put(checkout.path / "app/main.py", "1\n")
+    checkout.open()
+    put(checkout.tree / "app/new.py", "2\n")
+    put(checkout.tree / "app/.gitignore", "")
+    assert checkout.taken() == {"app/new.py": "A"}
+    assert checkout.git("ls-tree", "-r", "--name-only", "refs/raymond/r/tip", "app").split() == ["app/main.py", "app/new.py"]  # fmt: skip
+
+
+def test_a_file_that_grew_huge_is_kept_as_it_was_and_named(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"}).open()
+    with open(checkout.tree / "a", "wb") as file:
+        file.truncate(1 << 40)
+    put(checkout.tree / "b", "2\n")
+    assert checkout.taken() == {"b": "A"}
+    assert checkout.left_out() == {"a": "larger than 1 GiB"}
+    (checkout.tree / "a").unlink()
+    assert checkout.taken() == {"a": "D", "b": "A"}
+
+
+def test_a_harvest_that_was_cut_short_is_done_again(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"}).open()
+    slot = checkout.place.slot
+    seen = Path(slot.seen).read_bytes()
+    put(checkout.tree / "new", "1\n")
+    put(checkout.tree / "a", "2\n")
+    checkout.harvest()
+    # Killed after git had the changes, before it was noted what was seen; and git in the middle of writing.
+    Path(slot.seen).write_bytes(seen)
+    Path(slot.git, "index.lock").touch()
+    (checkout.tree / "new").unlink()
+    assert checkout.taken() == {"a": "M"}
+
+
+@pytest.mark.parametrize("name", [".GIT", ".git", "git~1", ".Git ", ".git...", ".git::$DATA"])
+def test_a_name_that_git_refuses_is_left_out_and_hinders_nothing(checkout: Checkout, name: str) -> None:
+    checkout.begin().open()
+    put(checkout.tree / "b", "2\n")
+    put(checkout.tree / "src" / name, "x\n")
+    put(checkout.tree / "lib" / name / "config", "[core]\n")
+    assert checkout.taken() == {"b": "A"}
+    found = checkout.left_out()
+    assert found.pop(f"src/{name}") == "a name that git keeps for itself"
+    assert set(found) <= {f"lib/{name}/config"}
+
+
+def test_a_path_that_is_too_long_is_left_out_and_hinders_nothing(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    checkout.begin().open()
+    put(checkout.tree / "b", "2\n")
+    monkeypatch.chdir(checkout.tree)
+    for _ in range(40):
+        os.mkdir("n" * 200)
+        os.chdir("n" * 200)
+    Path("deep").write_text("x", "utf-8")
+    os.chdir(checkout.tree)
+    assert checkout.taken() == {"b": "A"}
+    assert list(checkout.left_out().values()) == ["a path that is too long"]
+    checkout.place.drop()
+    assert not checkout.tree.exists()
+
+
+@pytest.mark.parametrize("kind", CHANGED_NAMES)
+def test_any_name_is_taken(checkout: Checkout, kind: str) -> None:
+    name = CHANGED_NAMES[kind]
+    checkout.begin({"a": "of a\n"}).open()
+    for path in (name, b"dir" + name[:200] + b"/" + name):
+        whole = os.path.join(os.fsencode(checkout.tree), path)
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        with open(whole, "wb") as file:
+            file.write(b"of " + name)
+    taken = checkout.taken()
+    assert set(taken) == {os.fsdecode(name), os.fsdecode(b"dir" + name[:200] + b"/" + name)}
+    assert {checkout.saved(one) for one in taken} == {b"of " + name}
+    checkout.apply()
+    with open(os.path.join(os.fsencode(checkout.path), name), "rb") as file:
+        assert file.read() == b"of " + name
+
+
+def test_files_that_only_new_ignore_rules_show_are_named(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"})
+    put(checkout.path / ".env", "KEY=1\n")
+    checkout.open()
+    put(checkout.tree / ".gitignore", ".venv/\n")
+    put(checkout.tree / "run.log", "1\n")
+    put(checkout.tree / "dist/x", "1\n")
+    assert checkout.taken() == {".gitignore": "M"}
+    why = "hidden by the ignore rules that the run began with"
+    assert checkout.left_out() == {".env": why, "run.log": why, "dist/": why}
+
+
+def test_new_ignore_rules_hide_new_files_and_those_are_named(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"}).open()
+    put(checkout.tree / ".gitignore", "build/\n")
+    put(checkout.tree / "build/x", "1\n")
+    assert checkout.taken() == {".gitignore": "M"}
+    assert checkout.left_out() == {"build/x": "hidden by a new ignore rule"}
+    put(checkout.tree / "build/y", "2\n")  # the new rules were harvested before
+    assert checkout.taken() == {".gitignore": "M"}
+    assert checkout.left_out() == {f"build/{name}": "hidden by a new ignore rule" for name in "xy"}
+
+
