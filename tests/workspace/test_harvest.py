@@ -338,3 +338,12 @@ def test_new_ignore_rules_hide_new_files_and_those_are_named(checkout: Checkout)
     assert checkout.left_out() == {f"build/{name}": "hidden by a new ignore rule" for name in "xy"}
 
 
+def test_work_that_was_undone_after_it_was_saved_is_not_brought_home(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"}).open()
+    put(checkout.tree / "a", "2\n")
+    first = checkout.save()
+    put(checkout.tree / "a", "1\n")
+    second = checkout.save()
+    assert second not in ("", first)
+    assert checkout.git("rev-parse", "refs/raymond/r/tip").strip() == second
+    assert checkout.apply().changed == []

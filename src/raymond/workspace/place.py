@@ -135,10 +135,14 @@ class Place:
     def save(self, taken: Harvest, message: str, time: float) -> str:
         """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed."""
         base = self.base or self.slot.base()
-        if base is None or taken.tree == base.tree:
+        if base is None:
             return ""
         repository = Repository(self.slot.git, self.slot.rules)
-        commit = repository.commit(taken.tree, base.commit, message, time)
+        commit = base.commit
+        if taken.tree != base.tree:
+            commit = repository.commit(taken.tree, base.commit, message, time)
+        elif not publish.is_held(base.top, self.tip):
+            return ""
         publish.hold(repository, base.top, self.tip, commit, base.commit)
         return commit
 
