@@ -347,3 +347,19 @@ def test_work_that_was_undone_after_it_was_saved_is_not_brought_home(checkout: C
     assert second not in ("", first)
     assert checkout.git("rev-parse", "refs/raymond/r/tip").strip() == second
     assert checkout.apply().changed == []
+
+
+def test_a_filter_of_the_person_does_not_run_for_attributes_of_the_agent(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.begin({"a": "1\n"})
+    for kind in ("clean", "smudge", "process"):
+        checkout.git("config", f"filter.x.{kind}", f"touch '{tmp_path}/ran'; cat")
+    checkout.open()
+    put(checkout.tree / ".gitattributes", "* filter=x text eol=crlf\n")
+    put(checkout.tree / "a", "2\r\n")
+    assert checkout.taken() == {".gitattributes": "A", "a": "M"}
+    put(checkout.tree / "a", "3\r\n")  # the attributes are in the index of the harvest by now
+    put(checkout.tree / "b", "4\r\n")
+    assert checkout.taken() == {".gitattributes": "A", "a": "M", "b": "A"}
+    assert checkout.saved("a") == b"3\r\n"
+    assert checkout.apply().conflicts == []
+    assert not (tmp_path / "ran").exists()
