@@ -176,3 +176,14 @@ def test_the_person_s_files_are_compared_byte_by_byte(tmp_path: Path) -> None:
     before: dict[str, Any] = dict(walked(tmp_path))
     os.utime(tmp_path / "a", ns=(0, 0))
     assert dict(walked(tmp_path)) != before
+
+
+def test_a_cache_that_is_a_link_is_not_written_through(person: Person) -> None:
+    person.begin()
+    person.write(person.folder / "disk/cache/pip/x", "person\n")
+    person.write(person.folder / "disk/registry/y", "person\n")
+    person.sh(f"ln -s '{person.folder}/disk/cache' ~/.cache; mkdir ~/.cargo; ln -s '{person.folder}/disk/registry' ~/.cargo/registry")  # fmt: skip
+    before = person.possessions()
+    said = person.inside("cat ~/.cache/pip/x ~/.cargo/registry/y; echo a > ~/.cache/pip/x && echo a > ~/.cargo/registry/y; cat ~/.cache/pip/x")  # fmt: skip
+    assert said == "person\nperson\na\n"
+    assert person.possessions() == before

@@ -41,8 +41,10 @@ class Place:
         """The tree, made if there is none."""
         self.base = self.slot.base()
         if self.base is None:
-            objects = tree.OBJECTS if self.way == "isolated" else ""
-            self.base = tree.make(self.slot, self.top, self.run, carry=carry, objects=objects, tell=tell, time=time)
+            is_isolated = self.way == "isolated"
+            self.base = tree.make(
+                self.slot, self.top, self.run, carry=carry, is_isolated=is_isolated, tell=tell, time=time
+            )
         return self.base
 
     @property
