@@ -201,7 +201,10 @@ def _overlaid(overlay: "dict[str, Any]") -> "list[tuple[dict[str, Any], int]]":
     # Only what is attached somewhere can be cloned; this place is hidden later.
     _move(mounted, "/tmp")
     try:
-        return [({"kind": "bind", "at": at}, _opened(f"/tmp/{name}")) for name, at in overlay["folders"].items()]
+        return [
+            ({"kind": "bind", "at": at, "is_file": False, "carried": True}, _opened(f"/tmp/{name}"))
+            for name, at in overlay["folders"].items()
+        ]
     finally:
         _call("umount", _libc.umount2(b"/tmp", _DETACH))
         for fd in (context, mounted, *folders.values()):
@@ -219,9 +222,10 @@ def _configure(context: int, command: int, key: str | None, value: str | None) -
 def _place(one: "dict[str, Any]", fd: int, devices: list[tuple[str, int]]) -> None:
     at = one["at"]
     if one["kind"] == "bind":
-        if not os.path.lexists(at):
-            _make(at, is_file=one.get("is_file", False))
-        _move(fd, at)
+        if not one.get("carried") or _is_free(at, is_file=one["is_file"]):
+            if not os.path.lexists(at):
+                _make(at, is_file=one["is_file"])
+            _move(fd, at)
         os.close(fd)
         return
     os.makedirs(at, mode=0o755, exist_ok=True)
@@ -250,6 +254,16 @@ def _fill_devices(at: str, devices: list[tuple[str, int]]) -> None:
     _mount("devpts", f"{at}/pts", 8 | 2, "newinstance,ptmxmode=0666,mode=620")
     os.mkdir(f"{at}/shm")
     _mount("tmpfs", f"{at}/shm", _NOSUID_NODEV, "mode=1777")
+
+
+def _is_free(path: str, *, is_file: bool) -> bool:
+    """Whether something can be mounted in a tree, where an agent may have put what it likes."""
+    above = path
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if os.path.realpath(above) != above:
+        return False  # a link, or one on the way
+    return os.path.isdir(above) != (is_file and above == path)
 
 
 def _make(path: str, *, is_file: bool) -> None:
@@ -319,7 +333,9 @@ def _began(pid: int) -> str:
 
 
 def _fail(report: int, error: Exception) -> "NoReturn":
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
     os.write(report, text.encode("utf-8", "replace"))
     os._exit(FAILED)
 

@@ -57,7 +57,7 @@ def make(
         if os.path.exists(f"{folder}/info/alternates"):
             binds.append(_bind("/dev/null", f"{objects_at(number)}/info/alternates"))  # they are all named by the tree
     binds.append(_bind(slot.tree, top, write=True))
-    binds += [_bind(os.path.join(top, one), os.path.join(top, one)) for one in base.data]
+    binds += [{**_bind(os.path.join(top, one), os.path.join(top, one)), "carried": True} for one in base.data]
     unique = {one["at"]: one for one in [*hidden, *binds]}
     return {
         "lock": slot.lock,
