@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pace import mostly_slow
 from raymond.workspace import harvest
 from workspace.checkout import Checkout, put
 
@@ -58,7 +59,7 @@ def test_a_change_of_the_same_size_and_time_is_taken_whatever_the_person_told_gi
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".gitattributes"])
-@pytest.mark.parametrize("folder", ["", "src/", "new/"])
+@pytest.mark.parametrize("folder", mostly_slow(["", "src/", "new/"]))
 def test_a_pipe_with_the_name_of_a_rule_file_is_not_opened(checkout: Checkout, folder: str, name: str) -> None:
     checkout.begin({"src/a": "1\n"}).open()
     path = checkout.tree / folder / name
@@ -271,7 +272,7 @@ def test_a_harvest_that_was_cut_short_is_done_again(checkout: Checkout) -> None:
     assert checkout.taken() == {"a": "M"}
 
 
-@pytest.mark.parametrize("name", [".GIT", ".git", "git~1", ".Git ", ".git...", ".git::$DATA"])
+@pytest.mark.parametrize("name", mostly_slow([".GIT", ".Git ", ".git", "git~1", ".git...", ".git::$DATA"], daily=2))
 def test_a_name_that_git_refuses_is_left_out_and_hinders_nothing(checkout: Checkout, name: str) -> None:
     checkout.begin().open()
     put(checkout.tree / "b", "2\n")
@@ -298,7 +299,7 @@ def test_a_path_that_is_too_long_is_left_out_and_hinders_nothing(checkout: Check
     assert not checkout.tree.exists()
 
 
-@pytest.mark.parametrize("kind", CHANGED_NAMES)
+@pytest.mark.parametrize("kind", mostly_slow(CHANGED_NAMES, daily=3))
 def test_any_name_is_taken(checkout: Checkout, kind: str) -> None:
     name = CHANGED_NAMES[kind]
     checkout.begin({"a": "of a\n"}).open()
