@@ -34,6 +34,11 @@ _OFTEN = {
     "src/app.py": "answer = 42\n",
     ".gitignore": ".env\nnode_modules/\n.venv/\ndist/\n*.bin\n",
 }
+_NAMESPACES = """
+mkdir lower upper work merged
+mount -t overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work overlay merged
+mount -t tmpfs tmpfs lower
+"""
 Test = TypeVar("Test")
 Entry = tuple[int, int, int, str]
 """Mode, owner, time of change in nanoseconds, and a digest of the content or the target of the link."""
@@ -281,7 +286,7 @@ def walked(top: Path) -> Iterator[tuple[str, Entry]]:
 
 @cache
 def _why_not(user: int) -> str:
-    """Why no step of this user can be isolated on this machine; empty when it can."""
+    """Why no step of this user can be isolated on this machine, by programs of others; empty when it can."""
     if user != os.geteuid():
         if os.geteuid() != 0:
             return "the tests do not run as root"
@@ -289,15 +294,14 @@ def _why_not(user: int) -> str:
         done = subprocess.run(argv, capture_output=True, text=True, cwd="/", check=False)
         if done.returncode != 0:
             return f"an ordinary user cannot start this Python: {done.stderr[-200:]}"
+    if not shutil.which("unshare"):
+        return "there is no unshare"
     with tempfile.TemporaryDirectory(prefix="raymond-probe-", dir="/var/tmp") as folder:
-        os.chmod(folder, 0o755)
         os.chown(folder, user, user)
-        program = f"from raymond.workspace import ability; print(ability.probe({folder!r} + '/p').problem)"
         before = [] if user == os.geteuid() else [*_AS_USER, str(user), _NEEDED]
-        done = subprocess.run(
-            [*before, sys.executable, "-c", program], capture_output=True, text=True, cwd="/", check=False
-        )
-        return done.stdout.strip() or done.stderr.strip()[-200:]
+        argv = [*before, "unshare", "-Urmpf", "--mount-proc", "/bin/sh", "-ec", _NAMESPACES]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd=folder, check=False)
+        return done.stderr.strip()[-200:] if done.returncode != 0 else ""
 
 
 KINDS = ("root", "user")

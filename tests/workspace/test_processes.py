@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from pace import mostly_slow
+from raymond.errors import WorkspaceError
+from raymond.system.processes import start_time
 from running import until
+from workspace.checkout import Checkout
 from workspace.person import Person, daily
 
 WAYS = {
@@ -59,6 +62,18 @@ def test_after_a_kill_nothing_of_the_step_lives_when_the_tree_is_taken(person: P
                 os.kill(pid, signal.SIGKILL)
         assert person.taken() == {"up": "A"}  # this takes the tree alone
         assert sleepers(person) == []
+
+
+def test_a_tree_is_not_taken_while_the_first_process_of_a_step_ends(checkout: Checkout) -> None:
+    checkout.begin().open()
+    inside = Path(checkout.place.slot.inside, "1")
+    with subprocess.Popen(["sleep", "1000"]) as sleeper:
+        inside.write_text(f"{sleeper.pid} {start_time(sleeper.pid)}\n", "ascii")
+        with pytest.raises(WorkspaceError):
+            checkout.harvest()
+        sleeper.kill()
+    assert checkout.taken() == {}
+    assert not inside.exists()
 
 
 def test_a_tree_with_a_step_in_it_is_not_harvested(person: Person) -> None:

@@ -4,6 +4,8 @@ import os
 import socket
 import sys
 
+import pytest
+
 from workspace.person import Person, daily
 
 CONNECT = """
@@ -22,8 +24,11 @@ print(json.dumps(sorted(name for _, name in socket.if_nameindex())))
 """
 
 
-def test_raymond_s_own_home_is_hidden_but_for_the_files_of_the_step(person: Person) -> None:
+@pytest.mark.parametrize("where", ["in the home", "elsewhere"])
+def test_raymond_s_own_home_is_hidden_but_for_the_files_of_the_step(person: Person, where: str) -> None:
     person.begin()
+    if where == "elsewhere":
+        person.environment["RAYMOND_HOME"] = str(person.folder / "state")
     person.ran(
         "find $RAYMOND_HOME -type f | sed 's,.*/,,' | sort > seen; find $RAYMOND_HOME -name journal.jsonl >> seen"
     )

@@ -105,12 +105,14 @@ def test_nothing_of_the_whole_machine_can_be_opened_for_writing_below_proc_and_s
 
 def test_a_step_has_no_capability_that_could_undo_its_place(person: Person) -> None:
     person.begin()
-    status = dict(line.split(":\t", 1) for line in person.inside("cat /proc/self/status").splitlines() if ":\t" in line)
     kept = sum(1 << number for number in (0, 1, 3, 4, 5, 6, 7)) if person.user == 0 else 0
-    for name in ("CapEff", "CapPrm", "CapBnd"):
-        assert int(status[name], 16) == kept, name
-    assert (int(status["CapInh"], 16), int(status["CapAmb"], 16)) == (0, 0)
-    assert status["NoNewPrivs"] == "1"
+    for process in ("self", "1"):
+        said = person.inside(f"cat /proc/{process}/status").splitlines()
+        status = dict(line.split(":\t", 1) for line in said if ":\t" in line)
+        for name in ("CapEff", "CapPrm", "CapBnd"):
+            assert int(status[name], 16) == kept, name
+        assert (int(status["CapInh"], 16), int(status["CapAmb"], 16)) == (0, 0)
+        assert status["NoNewPrivs"] == "1"
 
 
 UNCOVER = {
