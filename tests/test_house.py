@@ -255,8 +255,8 @@ READING = (
     *("completion bash", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),
 )
 _LOOKS = {"raymond.machine.decide", "raymond.store.loader", "socket", "tempfile"}
-NEEDED = {"resume --help": ENGINE, "doctor": _LOOKS, "doctor --json": _LOOKS}
-"""Who needs more: `doctor` asks every backend, those of other packages too, and importlib.metadata is not light."""
+NEEDED = {"resume --help": ENGINE, "doctor": _LOOKS | {"subprocess"}, "doctor --json": _LOOKS | {"subprocess"}}
+"""Who needs more: `doctor` isolates a command, and asks every backend, and importlib.metadata is not light."""
 
 
 def imported(folder: Path, *args: str) -> set[str]:

@@ -19,6 +19,8 @@ from raymond.steps.working_directory import allowed, is_inside
 from raymond.store import journal
 from raymond.system.marks import MARK
 
+WORKSPACE = "RAYMOND_WORKSPACE"
+"""Says to a step how it works, if not here."""
 _GONE = "the process that drives it has ended: resume it first"
 
 
@@ -113,6 +115,9 @@ def narrowed(who: Starter, started: RunStarted) -> RunStarted:
     """A run that a step starts has no more rights, and no higher budget, than the one the step belongs to."""
     if not who.sender.steps:
         return started
+    if os.environ.get(WORKSPACE) == "isolated":
+        hint = "let the workflow fork agents instead, or start it in a state that works here"
+        raise UsageError("a step that works isolated cannot start a run", hint=hint)
     if who.run is None:
         raise UsageError("the run of this step cannot be found, so nothing can be started in it", hint=_GONE)
     given = who.run.rights

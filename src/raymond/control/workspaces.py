@@ -48,9 +48,9 @@ def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
     home.check(start.lend)
     if way == "copy" and (start.net == "off" or any(one.policy.net == "off" for one in workflow.states.values())):
         raise UsageError("`net: off` needs --workspace isolated", hint="a copy uses the network as you do")
-    tree.check(project.tree if git.top(start.cwd) else "")
+    tree.check(project.tree if git.top(start.cwd) else "", start.carry, copies=way == "copy")
     if way == "isolated":
-        able = ability.probe(os.path.join(project.home.path, "probes"))
+        able = ability.probe(project.home.path)
         if able.problem:
             raise UsageError(f"steps cannot be isolated on this machine: {able.problem}", hint=able.hint)
 
@@ -62,6 +62,16 @@ def place_of(project: Project, run: Run, workflow: Workflow) -> Place | None:
         return None
     id = run.start.workflow_id
     return Place(project.run(id).file(FOLDER), project.tree, id, project.home.path, way)
+
+
+def describe(project: Project, run: Run) -> str:
+    """Where the agents of a run with a workspace work, and how much room that takes; empty without one."""
+    if run.tree is None:
+        return ""
+    place = find(project, run)
+    if not place.is_there:
+        return f"workspace: {run.start.workspace}, gone; the work is in {place.tip}"
+    return f"workspace: {run.start.workspace}, {place.size() / (1 << 20):.1f} MB in {place.slot.path}"
 
 
 class Applied(Struct, frozen=True):

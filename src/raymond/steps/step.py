@@ -232,6 +232,7 @@ class Step:
 
             shown = {**shown, **home.lent(job.lend, env), self.host.unpacked.path: False}
             env = home.environment(env, job.lend, needs)
+        env = {**env, b"RAYMOND_WORKSPACE": job.way.encode()}
         self.host.make_spool()
         argv, cwd = place.entered(
             argv,

@@ -142,6 +142,15 @@ class Place:
         publish.hold(repository, base.top, self.tip, commit, base.commit)
         return commit
 
+    def size(self) -> int:
+        """Bytes that it takes on the disk."""
+        found = 0
+        for above, _, names in os.walk(self.slot.path):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    found += os.lstat(os.path.join(above, name)).st_blocks * 512
+        return found
+
     def drop(self) -> None:
         """Remove the tree. Everything in it that counts is under a reference by now."""
         self.slot.discard()

@@ -6,11 +6,12 @@ with, so that no clean-up of git takes that away, and nothing else.
 
 import os
 import shutil
+import stat
 from collections.abc import Callable
 
 from raymond.errors import UsageError, WorkspaceError
 from raymond.system import git
-from raymond.system.files import make_private, replace
+from raymond.system.files import contents, make_private, replace, sync_disk
 from raymond.workspace import carried, harvest, publish
 from raymond.workspace.repository import Repository, configuration, contents_settings
 from raymond.workspace.slot import Origin, Slot
@@ -22,8 +23,11 @@ OBJECTS = "/run/raymond/objects"
 _HERE = "use --workspace here"
 
 
-def check(top: str) -> str:
-    """The commit that HEAD names in the project at `top`; refused where a tree cannot be made of it."""
+def check(top: str, carry: list[str], *, copies: bool) -> str:
+    """The commit that HEAD names in the project at `top`; refused where a tree cannot be made of it.
+
+    `copies`: the tree is to be at another path.
+    """
     if not top or not git.directories(top)[0]:
         raise UsageError(
             "a workspace needs a git repository, and this project is not one", hint=f"git init, or {_HERE}"
@@ -38,7 +42,27 @@ def check(top: str) -> str:
         raise _unfit("a sparse checkout")
     if "extensions.partialclone" in settings:
         raise _unfit("a partial clone")
+    for mode, stage, path in git.entries(top):
+        if stage:
+            raise UsageError(f"{path} has conflicts that are not resolved", hint=f"finish the merge, or {_HERE}")
+        if mode == "160000":
+            raise _unfit(f"a repository with submodules ({path})")
+        if os.path.basename(path) == ".gitattributes" and _uses_lfs(os.path.join(top, path)):
+            raise _unfit(f"a repository that uses Git LFS ({path})")
+    carried.check_named(top, carry)
+    if copies and (named := carried.naming(top)):
+        raise UsageError(
+            f"{named} names {top}: in a copy, it would use your files instead of the agent's",
+            hint=f"use --workspace isolated, or {_HERE.removeprefix('use ')}",
+        )
     return head
+
+
+def _uses_lfs(path: str) -> bool:
+    try:
+        return b"filter=lfs" in contents(path)
+    except OSError:
+        return False
 
 
 def _unfit(what: str) -> UsageError:
@@ -52,7 +76,7 @@ def make(
 
     `objects` is where steps find the person's objects, if not where they are.
     """
-    head = check(top)
+    head = check(top, carry, copies=not objects)
     slot.prepare()
     repository = Repository(slot.git, slot.rules)
     make_private(slot.rules)
@@ -63,11 +87,11 @@ def make(
     commit = head
     if tree != repository.tree_of(head):
         commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
-    files = _check_contents(repository, tree)
-    _check_room(repository, slot, tree)
+    files = _check_room(repository, slot, tree)
     tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
     make_private(slot.tree)
-    carried.copy(found, top, slot.tree)
+    os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
+    carried.copy(found, top, slot.tree, whole=not objects)
     repository.ask("read-tree", tree)
     repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
     _lend(slot, repository, top, head, objects)
@@ -82,7 +106,8 @@ def make(
         left_out=found.left_out,
     )
     publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
-    os.sync()  # once per tree: after a loss of power, a file that is empty must be one that an agent has emptied
+    # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
+    sync_disk(slot.tree)
     slot.complete(base)
     return base
 
@@ -95,8 +120,6 @@ def _take_index(repository: Repository, top: str, head: str) -> None:
         repository.ask("update-index", "-q", "--refresh", "--no-split-index", worktree=top, fails=[1])
     except (FileNotFoundError, WorkspaceError):
         repository.ask("read-tree", head, worktree=top)  # an index of another kind, or none
-    if repository.ask("ls-files", "-u", "-z"):
-        raise UsageError("the project has conflicts that are not resolved", hint=f"finish the merge, or {_HERE}")
 
 
 def _snapshot(repository: Repository, top: str, found: carried.Carried) -> str:
@@ -108,29 +131,17 @@ def _snapshot(repository: Repository, top: str, found: carried.Carried) -> str:
     return repository.ask("write-tree").decode("ascii").strip()
 
 
-def _check_contents(repository: Repository, tree: str) -> int:
-    """Refuse what the first version does not know; how many files there are."""
-    entries = repository.ask("ls-tree", "-r", "-z", tree).split(b"\0")
-    for entry in filter(None, entries):
-        about, path = entry.split(b"\t", 1)
-        if about.startswith(b"160000"):
-            raise _unfit(f"a repository with submodules ({os.fsdecode(path)})")
-        if os.path.basename(path) == b".gitattributes":
-            blob = about.split()[2].decode("ascii")
-            if b"filter=lfs" in repository.ask("cat-file", "blob", blob):
-                raise _unfit(f"a repository that uses Git LFS ({os.fsdecode(path)})")
-    return len(entries) - 1
-
-
-def _check_room(repository: Repository, slot: Slot, tree: str) -> None:
-    said = repository.ask("ls-tree", "-r", "-z", "--format=%(objectsize)", tree)
-    needed = sum(int(size) for size in said.split(b"\0") if size.isdigit())
+def _check_room(repository: Repository, slot: Slot, tree: str) -> int:
+    """Refuse a tree that the disk has no room for; how many files it has."""
+    said = repository.ask("ls-tree", "-r", "-z", "--format=%(objectsize)", tree).split(b"\0")
+    needed = sum(int(size) for size in said if size.isdigit())
     free = shutil.disk_usage(slot.path).free
     if needed + _MARGIN > free:
         raise UsageError(
             f"a workspace needs {needed >> 20} MB, and {free >> 20} MB are free at {slot.path}",
             hint=f"make room, or set RAYMOND_HOME to a larger disk, or {_HERE}",
         )
+    return len(said) - 1
 
 
 def _lend(slot: Slot, repository: Repository, top: str, head: str, objects: str) -> None:
