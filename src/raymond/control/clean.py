@@ -8,7 +8,7 @@ from time import time as now
 
 from raymond.control import inside, naming, runs
 from raymond.control.handle import RunHandle
-from raymond.errors import JournalError, RunBusy, UsageError
+from raymond.errors import JournalError, OtherFormat, RunBusy, UsageError
 from raymond.language.refusal import Refusal
 from raymond.machine.run import Run
 from raymond.store import clean, lock
@@ -30,8 +30,19 @@ def named(ids: Sequence[str], *, force: bool = False) -> list[RunHandle | UsageE
     """The runs that `ids` name, finished or not with `force`; why one is not removed."""
     found = dict.fromkeys(naming.named(id, changes=True, verb="clean") for id in ids)
     for project, id in found:
-        inside.check(runs.look(project, id).run.start, "clean")
+        _check_allowed(project, id, force=force)
     return [RunHandle(project, id) if force else _checked(project, id) for project, id in found]
+
+
+def _check_allowed(project: Project, id: str, *, force: bool) -> None:
+    try:
+        start = runs.look(project, id).run.start
+    except OtherFormat:
+        if not force:
+            raise
+        inside.check_person("clean")  # nobody can tell which step began it
+    else:
+        inside.check(start, "clean")
 
 
 def cancel(run: RunHandle) -> None:
@@ -42,8 +53,11 @@ def cancel(run: RunHandle) -> None:
     from raymond.control import steer
     from raymond.control.deliver import Left
 
-    if _finished(run.project, run.id) is not None or _is_lost(run.project, run.id):
-        return
+    try:
+        if _finished(run.project, run.id) is not None or _is_lost(run.project, run.id):
+            return
+    except OtherFormat:
+        return  # nothing can be written to its journal
     try:
         done = steer.cancel(run.project, run.id)
     except RunBusy:
@@ -76,13 +90,21 @@ def _checked(project: Project, id: str) -> RunHandle | UsageError:
 def remove(run: RunHandle, *, force: bool = False) -> None:
     """Remove a run; an unfinished one that another host may still drive is refused.
 
-    With `force` also one that has the only copy of files whose tree is gone.
+    With `force` also one that has the only copy of files whose tree is gone, and one of another format: what its steps
+    left running cannot be told then.
     """
-    read, folder = run.read(), run.project.run(run.id)
+    folder = run.project.run(run.id)
+    give_back = partial(_give_back, run.id, folder.seals, force=force)
+    try:
+        read = run.read()
+    except OtherFormat:
+        if not force:
+            raise
+        clean.remove_run(run.project, run.id, finished=False, first=give_back)
+        return
     # A driver that leaves ends what is left running, then removes the spool: looking again takes milliseconds a run.
     is_left = not read.final_status or os.path.exists(folder.spool) or os.path.exists(folder.cgroups)
     left = Leftovers(folder, read.start) if is_left else None
-    give_back = partial(_give_back, run.id, folder.seals, force=force)
     clean.remove_run(run.project, run.id, left, finished=bool(read.final_status), first=give_back)
 
 
