@@ -15,9 +15,6 @@ from raymond.system import git
 from raymond.workspace import ability, home, tree
 from raymond.workspace.place import Place
 
-FOLDER = "workspace"
-"""The folder in that of a run which holds its trees."""
-
 
 def way_of(start: RunStarted, workflow: Workflow) -> Way:
     """The narrowest way in which a state of the run works."""
@@ -61,7 +58,12 @@ def place_of(project: Project, run: Run, workflow: Workflow) -> Place | None:
     if way == "here":
         return None
     id = run.start.workflow_id
-    return Place(project.run(id).file(FOLDER), project.tree, id, project.home.path, way)
+    return at(project, id, way)
+
+
+def at(project: Project, id: str, way: Way = "isolated") -> Place:
+    """The workspace of a run, whether or not there is one."""
+    return Place(project.run(id).workspace, project.tree, id, project.home.path, way)
 
 
 def describe(project: Project, run: Run) -> str:
@@ -90,8 +92,7 @@ def find(project: Project, run: Run) -> Place:
     if run.tree is None:
         hint = "its agents work in the project itself" if start.workspace == "here" else "it has not begun"
         raise UsageError(f"{id} has no workspace", hint=hint)
-    way: Way = "copy" if start.workspace == "copy" else "isolated"
-    return Place(project.run(id).file(FOLDER), project.tree, id, project.home.path, way)
+    return at(project, id, "copy" if start.workspace == "copy" else "isolated")
 
 
 def apply(project: Project, run: Run) -> Applied:
