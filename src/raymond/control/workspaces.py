@@ -72,8 +72,9 @@ def describe(project: Project, run: Run) -> str:
         return ""
     place = find(project, run)
     if not place.is_there:
-        return f"workspace: {run.start.workspace}, gone; the work is in {place.tip}"
-    return f"workspace: {run.start.workspace}, {place.size() / (1 << 20):.1f} MB in {place.slot.path}"
+        return f"workspace: it went when the run ended; the work is in {place.tip}" if run.saved else ""
+    way = place.open([], lambda _: None, 0.0).way
+    return f"workspace: {way}, {place.size() / (1 << 20):.1f} MB in {place.slot.path}"
 
 
 class Applied(Struct, frozen=True):
@@ -92,7 +93,7 @@ def find(project: Project, run: Run) -> Place:
     if run.tree is None:
         hint = "its agents work in the project itself" if start.workspace == "here" else "it has not begun"
         raise UsageError(f"{id} has no workspace", hint=hint)
-    return at(project, id, "copy" if start.workspace == "copy" else "isolated")
+    return at(project, id)
 
 
 def apply(project: Project, run: Run) -> Applied:

@@ -43,6 +43,9 @@ class Place:
         if self.base is None:
             objects = tree.OBJECTS if self.way == "isolated" else ""
             self.base = tree.make(self.slot, self.top, self.run, carry=carry, objects=objects, tell=tell, time=time)
+        elif self.base.top != self.top:
+            self.base = tree.moved(self.slot, self.base, self.top)
+        self.way = self.base.way
         return self.base
 
     @property
@@ -126,21 +129,23 @@ class Place:
 
     def harvest(self) -> Harvest:
         """Take what is in the tree now. WorkspaceError: something is still at work there."""
-        base = self.base or self.slot.base()
-        if base is None:
-            raise FileNotFoundError(self.slot.path)
+        base = self._known()
         with self.slot.alone(patience=PATIENCE):
             return harvest.harvest(self.slot, base)
 
     def save(self, taken: Harvest, message: str, time: float) -> str:
         """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed."""
-        base = self.base or self.slot.base()
-        if base is None or taken.tree == base.tree:
+        base = self._known()
+        if taken.tree == base.tree:
             return ""
         repository = Repository(self.slot.git, self.slot.rules)
         commit = repository.commit(taken.tree, base.commit, message, time)
         publish.hold(repository, base.top, self.tip, commit, base.commit)
         return commit
+
+    def _known(self) -> Origin:
+        """What a tree that is there began with."""
+        return self.base or self.open([], lambda _: None, 0.0)
 
     def size(self) -> int:
         """Bytes that it takes on the disk."""

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import WorkspaceError
+from raymond.language.ways import Way
 from raymond.system import folders
 from raymond.system.files import contents, make_private, private, replace
 from raymond.system.processes import alive
@@ -21,6 +22,8 @@ _ASIDE = ".dropped"
 class Origin(Struct, frozen=True, kw_only=True):
     """What a tree began with: the content of the file `whole`, without which the tree is discarded."""
 
+    way: Way
+    """How steps work in it."""
     top: str
     """The person's checkout, at whose path a step finds the tree."""
     head: str

@@ -9,6 +9,8 @@ import shutil
 import stat
 from collections.abc import Callable
 
+import msgspec
+
 from raymond.errors import UsageError, WorkspaceError
 from raymond.system import git
 from raymond.system.files import contents, make_private, replace, sync_disk
@@ -97,6 +99,7 @@ def make(
     _lend(slot, repository, top, head, objects)
     _note(slot)
     base = Origin(
+        way="isolated" if objects else "copy",
         top=top,
         head=head,
         commit=commit,
@@ -108,6 +111,17 @@ def make(
     publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
     # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
     sync_disk(slot.tree)
+    slot.complete(base)
+    return base
+
+
+def moved(slot: Slot, base: Origin, top: str) -> Origin:
+    """The same tree for a project that is at `top` now."""
+    objects = os.fsencode(f"{git.directories(top)[1]}/objects\n")
+    replace(f"{slot.git}/objects/info/alternates", objects)
+    if base.way == "copy":
+        replace(f"{slot.tree}/.git/objects/info/alternates", objects)
+    base = msgspec.structs.replace(base, top=top)
     slot.complete(base)
     return base
 
