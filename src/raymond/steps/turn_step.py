@@ -163,7 +163,7 @@ class TurnStep(Step):
             session=ending.session,
             denied=tuple(self._denied),
             directories=directories(self.job, asked, self.host.place),
-            files=shown_files(self.outside(self.job.cwd), asked),
+            files=shown_files(self.job.cwd, self.outside(self.job.cwd), asked),
             text=answer.text[-evaluators.LONGEST :] if _is_kept(self.job.policy) else "",
         )
         self.host.report(self, output)
@@ -179,7 +179,7 @@ class TurnStep(Step):
             spent=spent,
             denied=tuple(self._denied),
             directories=directories(self.job, asked, self.host.place),
-            files=shown_files(self.outside(self.job.cwd), asked),
+            files=shown_files(self.job.cwd, self.outside(self.job.cwd), asked),
         )
         self.host.report(self, judged)
 
