@@ -5,6 +5,7 @@ from time import time
 
 from msgspec import Struct
 
+from raymond.backends import registry
 from raymond.errors import UsageError
 from raymond.language.ways import Way, narrowed, widens
 from raymond.language.workflow import Workflow
@@ -43,6 +44,11 @@ def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
     if way == "here":
         return
     home.check(start.lend)
+    for state in workflow.states.values():
+        backend = start.backends.get(state.name, start.backend)
+        if state.kind == "prompt" and "off" in (start.net, state.policy.net) and backend in registry.PROGRAMS:
+            hint = "let only scripts have `net: off`"
+            raise UsageError(f"{state.name} has `net: off`, and {backend} needs the network", hint=hint)
     if way == "copy" and (start.net == "off" or any(one.policy.net == "off" for one in workflow.states.values())):
         raise UsageError("`net: off` needs --workspace isolated", hint="a copy uses the network as you do")
     tree.check(project.tree if git.top(start.cwd) else "", start.carry, copies=way == "copy")

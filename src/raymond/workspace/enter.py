@@ -66,7 +66,7 @@ def main() -> "NoReturn":
 def _outer(plan: "dict[str, Any]", argv: list[str], report: int) -> int:
     """Hold the lock while the command runs; its wait status."""
     lock = os.open(plan["lock"], os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    fcntl.flock(lock, fcntl.LOCK_SH)  # whoever has the tree alone is done soon
     inside = os.open(plan["inside"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     _unshare(_NEWUSER | _NEWNS | _NEWPID | _NEWIPC | (_NEWNET if plan["net"] == "off" else 0))
     # A group's signals reach the command by themselves.
@@ -165,7 +165,7 @@ def _lay_out(plan: "dict[str, Any]") -> None:
     """Make everything read-only but for what the plan lends."""
     _call("mount", _libc.mount(b"none", b"/", None, _PRIVATE, None))
     # Sources first: what hides something may hide them, too.
-    opened = [(one, _source(one)) for one in plan["mounts"] if one["kind"] == "bind"]
+    opened = [(one, _source(one)) for one in plan["mounts"] if one["kind"] == "bind" and _is_wanted(one)]
     layered = [pair for overlay in plan["overlays"] for pair in _overlaid(overlay)]
     devices = [(name, _opened(f"/dev/{name}")) for name in _DEVICES]
     _set_read_only(_HERE, "/", _RECURSIVE)
@@ -176,6 +176,11 @@ def _lay_out(plan: "dict[str, Any]") -> None:
     for one in plan["mounts"]:
         if one["kind"] == "empty" and not one["write"]:
             _set_read_only(_HERE, one["at"], 0)
+
+
+def _is_wanted(one: "dict[str, Any]") -> bool:
+    """Whether something is to be shown: what is only convenient may have gone since the plan was made."""
+    return not one.get("optional") or os.path.exists(one["source"])
 
 
 def _source(one: "dict[str, Any]") -> int:
@@ -203,7 +208,8 @@ def _overlaid(overlay: "dict[str, Any]") -> "list[tuple[dict[str, Any], int]]":
     # Only what is attached somewhere can be cloned; this place is hidden later.
     _move(mounted, "/tmp")
     try:
-        return [({"kind": "bind", "at": at}, _opened(f"/tmp/{name}")) for name, at in overlay["folders"].items()]
+        found = [(name, at) for name, at in overlay["folders"].items() if os.path.isdir(f"/tmp/{name}")]
+        return [({"kind": "bind", "at": at, "optional": True}, _opened(f"/tmp/{name}")) for name, at in found]
     finally:
         _call("umount", _libc.umount2(b"/tmp", _DETACH))
         for fd in (context, mounted, *folders.values()):
@@ -221,9 +227,13 @@ def _configure(context: int, command: int, key: str | None, value: str | None) -
 def _place(one: "dict[str, Any]", fd: int, devices: list[tuple[str, int]]) -> None:
     at = one["at"]
     if one["kind"] == "bind":
-        if not os.path.lexists(at):
-            _make(at, is_file=one.get("is_file", False))
-        _move(fd, at)
+        try:
+            if not os.path.lexists(at):
+                _make(at, is_file=one.get("is_file", False))
+            _move(fd, at)
+        except OSError:
+            if not one.get("optional"):
+                raise  # else an agent has put something else in its place
         os.close(fd)
         return
     os.makedirs(at, mode=0o755, exist_ok=True)

@@ -15,7 +15,7 @@ _KNOWN = {
     "docker": ("/run/docker.sock", "~/.docker", "DOCKER_HOST"),
 }
 """What `lend:` knows by name: folders, sockets and variables."""
-ROOT = {"docker": "docker is root on this machine"}
+_MEANS = {"docker": "docker is lent: whoever can use it is root on this machine"}
 """What lending a thing means, where that is not obvious."""
 _OF_A_PLACE = ("TMPDIR", "TMP", "TEMP", "TEMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", _AGENT, "SSH_AGENT_PID")
 """Variables that name what is not there inside."""
@@ -28,6 +28,11 @@ def check(lend: Iterable[str]) -> None:
             continue
         hint = f"one of {', '.join(_KNOWN)}, a variable such as DATABASE_URL, or a path such as ~/.aws"
         raise UsageError(f"lend: `{one}` cannot be lent", hint=hint)
+
+
+def warnings(lend: Iterable[str]) -> list[str]:
+    """What a person should know of what they lend."""
+    return [_MEANS[one] for one in lend if one in _MEANS]
 
 
 def _things(lend: Iterable[str]) -> list[str]:

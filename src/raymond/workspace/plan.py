@@ -5,8 +5,10 @@ step needs from there is shown again: its tree, the programs on its PATH, its pr
 """
 
 import os
+import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from raymond.workspace.slot import Origin, Slot
@@ -37,20 +39,21 @@ def make(
     """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own."""
     home, raymond, top = (os.path.realpath(path) for path in (home, raymond, base.top))
     hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond)]
-    if home != "/" and os.path.isdir(home):
-        hidden.append(_empty(home, write=True, options="mode=700"))
+    # Root may have set HOME to that of another user.
+    homes = {os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir): False, home: True}
+    hidden += [_empty(one, write=write, options="mode=700") for one, write in homes.items() if _is_home(one)]
     hidden += [_empty(path) for place in (top, home, raymond) for path in _elsewhere(place)]
     covered = [one["at"] for one in hidden]
     path = os.fsdecode(environment.get(b"PATH", b""))
     caches = [cache for cache in _CACHES if os.path.isdir(os.path.join(home, cache))]
     read_only = [one for one in _programs(path, home) if _is_below(one, covered)]
     read_only = [one for one in read_only if not _is_below(top, [one]) or one == top]
-    binds = [_bind(one, one) for one in _outermost(read_only)]
+    binds = [_bind(one, one, optional=True) for one in _outermost(read_only)]
     binds += [_bind("/dev/null", one) for prefix in _outermost(read_only) for one in _private_files(prefix)]
     binds += [_bind(one, one, write=write) for one, write in shown.items()]
     objects = os.path.join(_common(base.top), "objects")
     binds += [_bind(objects, OBJECTS), _bind(slot.tree, top, write=True)]
-    binds += [_bind(os.path.join(top, one), os.path.join(top, one)) for one in base.data]
+    binds += [_bind(os.path.join(top, one), os.path.join(top, one), optional=True) for one in base.data]
     unique = {one["at"]: one for one in [*hidden, *binds]}
     return {
         "lock": slot.lock,
@@ -66,12 +69,17 @@ def make(
     }
 
 
+def _is_home(path: str) -> bool:
+    return path != "/" and os.path.isdir(path)
+
+
 def _empty(path: str, *, write: bool = False, options: str = "mode=755") -> dict[str, Any]:
     return {"kind": "empty", "at": path, "write": write, "options": options}
 
 
-def _bind(source: str, at: str, *, write: bool = False) -> dict[str, Any]:
-    return {"kind": "bind", "source": source, "at": at, "write": write, "is_file": not os.path.isdir(source)}
+def _bind(source: str, at: str, *, write: bool = False, optional: bool = False) -> dict[str, Any]:
+    about = {"kind": "bind", "source": source, "at": at, "write": write, "optional": optional}
+    return {**about, "is_file": not os.path.isdir(source)}
 
 
 def _layer(slot: Slot, name: str, lower: str, folders: list[str]) -> list[dict[str, Any]]:
@@ -91,8 +99,13 @@ def _layer(slot: Slot, name: str, lower: str, folders: list[str]) -> list[dict[s
     ]
 
 
-def _programs(path: str, home: str) -> Iterator[str]:
-    """Where the programs on a PATH are, and what they need."""
+@lru_cache(maxsize=4)
+def _programs(path: str, home: str) -> list[str]:
+    """Where the programs on a PATH are, and what they need; looked for once, since it takes milliseconds."""
+    return list(_found_programs(path, home))
+
+
+def _found_programs(path: str, home: str) -> Iterator[str]:
     yield from (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(__file__)))
     yield os.path.realpath("/etc/resolv.conf")
     yield from (os.path.join(home, one) for one in _TOOLCHAINS)
