@@ -210,6 +210,7 @@ class Prepared(Struct, frozen=True):
 
 def prepare(loaded: Loaded, options: Choices) -> Prepared:
     """What a run would start with; raises whatever is wrong, before anything is written."""
+    inside.check_workspace()
     with doubts.placed(loaded):
         return _prepared(loaded, options)
 

@@ -38,7 +38,7 @@ def make(
 ) -> dict[str, Any]:
     """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own."""
     home, raymond, top = (os.path.realpath(path) for path in (home, raymond, base.top))
-    hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond)]
+    hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond, options="mode=700")]
     # Root may have set HOME to that of another user.
     homes = {os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir): False, home: True}
     hidden += [_empty(one, write=write, options="mode=700") for one, write in homes.items() if _is_home(one)]
