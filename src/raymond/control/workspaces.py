@@ -79,7 +79,7 @@ def describe(project: Project, run: Run) -> str:
     place = find(project, run)
     if not place.is_there:
         return f"workspace: it went when the run ended; the work is in {place.tip}" if run.saved else ""
-    way = place.open([], lambda _: None, 0.0).way
+    way = place.known().way
     return f"workspace: {way}, {place.size() / (1 << 20):.1f} MB in {place.slot.path}"
 
 
@@ -134,7 +134,7 @@ def shell(project: Project, run: Run, agent: str) -> int:
     if agent and known is None:
         raise UsageError(f"{place.run} has no agent `{agent}`", hint=f"raymond status {place.run} names them")
     start = run.start
-    place.open(start.carry, lambda text: None, 0.0)
+    place.known()
     environment = dict(os.environb)
     shown = homes.lent(start.lend, environment)
     if place.way == "isolated":

@@ -39,12 +39,18 @@ class Place:
 
     def open(self, carry: list[str], tell: Callable[[str], None], time: float) -> Origin:
         """The tree, made if there is none."""
-        self.base = self.slot.base()
-        if self.base is None:
-            objects = tree.OBJECTS if self.way == "isolated" else ""
-            self.base = tree.make(self.slot, self.top, self.run, carry=carry, objects=objects, tell=tell, time=time)
-        elif self.base.top != self.top:
-            self.base = tree.moved(self.slot, self.base, self.top)
+        if self.is_there:
+            return self.known()
+        objects = tree.OBJECTS if self.way == "isolated" else ""
+        self.base = tree.make(self.slot, self.top, self.run, carry=carry, objects=objects, tell=tell, time=time)
+        return self.base
+
+    def known(self) -> Origin:
+        """What a tree that is there began with."""
+        base = self.base or self.slot.base()
+        if base is None:
+            raise WorkspaceError(f"there is no tree in {self.slot.path}")
+        self.base = base if base.top == self.top else tree.moved(self.slot, base, self.top)
         self.way = self.base.way
         return self.base
 
@@ -129,23 +135,21 @@ class Place:
 
     def harvest(self) -> Harvest:
         """Take what is in the tree now. WorkspaceError: something is still at work there."""
-        base = self._known()
+        base = self.known()
         with self.slot.alone(patience=PATIENCE):
             return harvest.harvest(self.slot, base)
 
     def save(self, taken: Harvest, message: str, time: float) -> str:
         """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed."""
-        base = self._known()
-        if taken.tree == base.tree:
-            return ""
+        base = self.known()
         repository = Repository(self.slot.git, self.slot.rules)
-        commit = repository.commit(taken.tree, base.commit, message, time)
+        commit = base.commit
+        if taken.tree != base.tree:
+            commit = repository.commit(taken.tree, base.commit, message, time)
+        elif not publish.is_held(base.top, self.tip):
+            return ""
         publish.hold(repository, base.top, self.tip, commit, base.commit)
         return commit
-
-    def _known(self) -> Origin:
-        """What a tree that is there began with."""
-        return self.base or self.open([], lambda _: None, 0.0)
 
     def size(self) -> int:
         """Bytes that it takes on the disk."""

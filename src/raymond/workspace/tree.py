@@ -23,6 +23,7 @@ _MARGIN = 64 << 20
 OBJECTS = "/run/raymond/objects"
 """Where a step that works isolated finds the person's objects."""
 _HERE = "use --workspace here"
+_RULES = (b".gitignore", b".gitattributes")
 
 
 def check(top: str, carry: list[str], *, copies: bool) -> str:
@@ -204,5 +205,5 @@ def _note(slot: Slot) -> None:
     tracked = {path for path in repository.ask("ls-files", "-z").split(b"\0") if path}
     found = harvest.look(os.fsencode(slot.tree), {}, (), lambda paths: set()).found
     harvest.save_seen(slot, {path: one for path, one in found.items() if path in tracked})
-    names = (b".gitignore", b".gitattributes")
-    harvest.copy_rules(slot.tree, slot.rules, [path for path in tracked if os.path.basename(path) in names])
+    # Those that git does not track hide files of the person's, too.
+    harvest.copy_rules(slot.tree, slot.rules, [path for path in found if os.path.basename(path) in _RULES])
