@@ -37,8 +37,6 @@ _PDEATHSIG, _DUMPABLE, _NO_NEW_PRIVS, _DROP_BOUND = 1, 4, 38, 24
 _KEPT = (0, 1, 3, 4, 5, 6, 7)
 """CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID and SETUID: what root needs for tar, chown and su."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-_GLOBAL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "scsi", "acpi", "mtrr")
-"""Below /proc: what concerns the whole machine, and root may write."""
 _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x1 | 0x40
 _HANGUP, _INTERRUPT, _QUIT, _KILL, _PIPE, _TERMINATE = 1, 2, 3, 9, 13, 15
 _ENDING = (_HANGUP, _INTERRUPT, _QUIT, _TERMINATE)
@@ -238,13 +236,10 @@ def _place(one: "dict[str, Any]", fd: int, devices: list[tuple[str, int]]) -> No
         return
     os.makedirs(at, mode=0o755, exist_ok=True)
     if one["kind"] == "proc":
-        _mount("proc", at, 8 | _NOSUID_NODEV, "")  # and MS_NOEXEC
-        if os.geteuid() == 0:
-            # An ordinary user may write nothing there, and could not mount /proc again below these.
-            for name in _GLOBAL:
-                path = f"{at}/{name}"
-                if os.path.lexists(path):
-                    _move(_source({"source": path, "write": False}), path)
+        # Root may write much there that concerns the whole machine. An ordinary user may not, and needs to write
+        # there for namespaces of its own, which root cannot have inside.
+        read_only = 1 if os.geteuid() == 0 else 0
+        _mount("proc", at, read_only | 8 | _NOSUID_NODEV, "")  # and MS_NOEXEC
     elif one["kind"] == "dev":
         _mount("tmpfs", at, 2, "mode=755,size=64k")
         _fill_devices(at, devices)

@@ -41,8 +41,15 @@ class Place:
         """The tree, made if there is none."""
         if self.is_there:
             return self.known()
-        objects = tree.OBJECTS if self.way == "isolated" else ""
-        self.base = tree.make(self.slot, self.top, self.run, carry=carry, objects=objects, tell=tell, time=time)
+        self.base = tree.make(
+            self.slot,
+            self.top,
+            self.run,
+            carry=carry,
+            is_isolated=self.way == "isolated",
+            tell=tell,
+            time=time,
+        )
         return self.base
 
     def known(self) -> Origin:

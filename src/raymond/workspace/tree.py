@@ -20,10 +20,35 @@ from raymond.workspace.slot import Origin, Slot
 
 _MARGIN = 64 << 20
 """Bytes that stay free on a disk."""
-OBJECTS = "/run/raymond/objects"
-"""Where a step that works isolated finds the person's objects."""
+_OBJECTS = "/run/raymond/objects"
+_DEPTH = 5
+"""How many repositories may borrow objects of each other; git's own limit."""
 _HERE = "use --workspace here"
 _RULES = (b".gitignore", b".gitattributes")
+
+
+def objects_at(number: int) -> str:
+    """Where a step that works isolated finds the folder with this number of the person's objects."""
+    return f"{_OBJECTS}-{number}" if number else _OBJECTS
+
+
+def object_folders(common: str) -> list[str]:
+    """The folders with objects of the repository whose git directory this is: its own, and those that it borrows."""
+    found = [os.path.join(common, "objects")]
+    pending = list(found)
+    for _ in range(_DEPTH):
+        pending = [one for folder in pending for one in _borrowed(folder) if one not in found]
+        found += pending
+    return list(dict.fromkeys(found))
+
+
+def _borrowed(objects: str) -> list[str]:
+    try:
+        said = os.fsdecode(contents(f"{objects}/info/alternates"))
+    except OSError:
+        return []
+    named = [os.path.join(objects, line) for line in said.split("\n") if line and not line.startswith("#")]
+    return [os.path.realpath(one) for one in named if os.path.isdir(one)]
 
 
 def check(top: str, carry: list[str], *, copies: bool) -> str:
@@ -73,13 +98,10 @@ def _unfit(what: str) -> UsageError:
 
 
 def make(
-    slot: Slot, top: str, run: str, *, carry: list[str], objects: str, tell: Callable[[str], None], time: float
+    slot: Slot, top: str, run: str, *, carry: list[str], is_isolated: bool, tell: Callable[[str], None], time: float
 ) -> Origin:
-    """Make the tree of a run. What a killed process had begun of it is discarded first.
-
-    `objects` is where steps find the person's objects, if not where they are.
-    """
-    head = check(top, carry, copies=not objects)
+    """Make the tree of a run. What a killed process had begun of it is discarded first."""
+    head = check(top, carry, copies=not is_isolated)
     slot.prepare()
     repository = Repository(slot.git, slot.rules)
     make_private(slot.rules)
@@ -94,13 +116,13 @@ def make(
     tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
     make_private(slot.tree)
     os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
-    carried.copy(found, top, slot.tree, whole=not objects)
+    carried.copy(found, top, slot.tree, whole=not is_isolated)
     repository.ask("read-tree", tree)
     repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
-    _lend(slot, repository, top, head, objects)
+    _lend(slot, repository, top, head, is_isolated=is_isolated)
     _note(slot)
     base = Origin(
-        way="isolated" if objects else "copy",
+        way="isolated" if is_isolated else "copy",
         top=top,
         head=head,
         commit=commit,
@@ -159,7 +181,7 @@ def _check_room(repository: Repository, slot: Slot, tree: str) -> int:
     return len(said) - 1
 
 
-def _lend(slot: Slot, repository: Repository, top: str, head: str, objects: str) -> None:
+def _lend(slot: Slot, repository: Repository, top: str, head: str, *, is_isolated: bool) -> None:
     """Make a `.git` that an agent may do anything to. Nothing reads it afterwards but the agent's own git."""
     lent = f"{slot.tree}/.git"
     make_private(f"{lent}/objects/info")
@@ -167,9 +189,7 @@ def _lend(slot: Slot, repository: Repository, top: str, head: str, objects: str)
     make_private(f"{lent}/info")
     common = git.directories(top)[1]
     settings = git.settings(top)
-    remotes = [
-        (key, without_login(value) if key.endswith(".url") else value) for key, value in settings if _is_remote(key)
-    ]
+    remotes = [(key, without_login(value)) for key, value in settings if _is_remote(key)]
     replace(f"{lent}/config", configuration(head, [*contents_settings(settings), *remotes]))
     if os.path.exists(f"{repository.path}/shallow"):
         shutil.copyfile(f"{repository.path}/shallow", f"{lent}/shallow")
@@ -182,8 +202,9 @@ def _lend(slot: Slot, repository: Repository, top: str, head: str, objects: str)
     borrowing = Repository(lent, slot.tree)
     borrowing.ask("read-tree", head)
     borrowing.ask("update-index", "-q", "--refresh", fails=[1])
-    if objects:
-        replace(f"{lent}/objects/info/alternates", os.fsencode(f"{objects}\n"))
+    if is_isolated:
+        places = "".join(f"{objects_at(number)}\n" for number in range(len(object_folders(common))))
+        replace(f"{lent}/objects/info/alternates", places.encode("ascii"))
 
 
 def _is_remote(key: str) -> bool:
