@@ -31,10 +31,16 @@ def make(
     raymond: str,
     environment: Mapping[bytes, bytes],
     shown: Mapping[str, bool],
+    written: Mapping[str, str] = {},
+    only_reads: bool = False,
     net: str,
     name: str,
 ) -> dict[str, Any]:
-    """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own."""
+    """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own.
+
+    `written` are other places that it may write, by the path at which it finds each. If it `only_reads`, it may not
+    write the tree.
+    """
     home, raymond, top = (os.path.realpath(path) for path in (home, raymond, base.top))
     hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond)]
     if home != "/" and os.path.isdir(home):
@@ -48,8 +54,9 @@ def make(
     binds = [_bind(one, one) for one in _outermost(read_only)]
     binds += [_bind("/dev/null", one) for prefix in _outermost(read_only) for one in _private_files(prefix)]
     binds += [_bind(one, one, write=write) for one, write in shown.items()]
+    binds += [_bind(source, one, write=True) for one, source in written.items()]
     objects = os.path.join(_common(base.top), "objects")
-    binds += [_bind(objects, OBJECTS), _bind(slot.tree, top, write=True)]
+    binds += [_bind(objects, OBJECTS), _bind(slot.tree, top, write=not only_reads)]
     binds += [_bind(os.path.join(top, one), os.path.join(top, one)) for one in base.data]
     unique = {one["at"]: one for one in [*hidden, *binds]}
     return {
