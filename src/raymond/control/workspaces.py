@@ -5,8 +5,10 @@ from time import time
 
 from msgspec import Struct
 
-from raymond.backends import registry
-from raymond.errors import UsageError
+from raymond.backends import guard, registry
+from raymond.backends.registry import SCRIPTED, Tables
+from raymond.errors import BackendError, UsageError
+from raymond.language import judges, reach
 from raymond.language.ways import Way, narrowed, widens
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
@@ -56,6 +58,20 @@ def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
         able = ability.probe(project.home.path)
         if able.problem:
             raise UsageError(f"steps cannot be isolated on this machine: {able.problem}", hint=able.hint)
+
+
+def logins(start: RunStarted, workflow: Workflow, tables: Tables) -> list[str]:
+    """What people should know of the logins that isolated agents are lent; refused where one cannot be lent."""
+    possible = reach.of(workflow).possible
+    states = [state for state in judges.answered(workflow) if state.name in possible]
+    isolated = [state for state in states if narrowed(start.workspace, state.policy.workspace) == "isolated"]
+    found = []
+    for name in dict.fromkeys(start.backends.get(state.name, start.backend) for state in isolated):
+        login = guard.login(None if name in SCRIPTED else registry.backend(name, tables))
+        if login.problem:
+            raise BackendError(login.problem, backend=name, hint=login.hint)
+        found += [login.note] if login.note else []
+    return found
 
 
 def place_of(project: Project, run: Run, workflow: Workflow) -> Place | None:

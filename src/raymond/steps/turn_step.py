@@ -43,6 +43,8 @@ class TurnStep(Step):
         self.turn = replace(turn, spool=os.path.join(host.spool, turn.spool), isolated=job.way == "isolated")
         if job.way == "copy":
             self.turn = replace(self.turn, cwd=self.outside(turn.cwd))
+        self.session = turn.session
+        """The conversation, as the program calls it."""
         self._record = host.transcripts.step(
             job.agent,
             step=job.step,
@@ -90,6 +92,8 @@ class TurnStep(Step):
             if seen.kind == "note":
                 self.host.show(self.agent, "note", seen.text)
                 self._record.add("note", seen.text + "\n")
+            if seen.kind == "session":
+                self.session = seen.text
             if seen.kind == "session" and seen.text != self.turn.session:
                 self.host.named(self.agent, seen.text)
 

@@ -90,6 +90,8 @@ class Place:
         name: str,
         environment: Mapping[bytes, bytes],
         shown: Mapping[str, bool] = {},
+        written: Mapping[str, str] = {},
+        only_reads: bool = False,
         net: str = "on",
         aside: str,
     ) -> tuple[list[str], str]:
@@ -104,6 +106,8 @@ class Place:
             raymond=self._raymond,
             environment=environment,
             shown=shown,
+            written=written,
+            only_reads=only_reads,
             net=net,
             name=name,
         )

@@ -34,10 +34,16 @@ def make(
     raymond: str,
     environment: Mapping[bytes, bytes],
     shown: Mapping[str, bool],
+    written: Mapping[str, str] = {},
+    only_reads: bool = False,
     net: str,
     name: str,
 ) -> dict[str, Any]:
-    """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own."""
+    """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own.
+
+    `written` are other places that it may write, by the path at which it finds each. If it `only_reads`, it may not
+    write the tree.
+    """
     home, raymond, top = (os.path.realpath(path) for path in (home, raymond, base.top))
     common = git.directories(base.top)[1]
     hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond, options="mode=700")]
@@ -55,11 +61,12 @@ def make(
     binds = [_bind(one, one, optional=True) for one in read_only]
     binds += [_bind("/dev/null", one) for prefix in read_only for one in _private_files(prefix)]
     binds += [_bind(one, one, write=write) for one, write in shown.items()]
+    binds += [_bind(source, one, write=True) for one, source in written.items()]
     for number, folder in enumerate(object_folders(common)):
         binds.append(_bind(folder, objects_at(number)))
         if os.path.exists(f"{folder}/info/alternates"):
             binds.append(_bind("/dev/null", f"{objects_at(number)}/info/alternates"))  # they are all named by the tree
-    binds.append(_bind(slot.tree, top, write=True))
+    binds.append(_bind(slot.tree, top, write=not only_reads))
     binds += [_bind(os.path.join(top, one), os.path.join(top, one), optional=True) for one in base.data]
     unique = {one["at"]: one for one in [*hidden, *binds]}
     return {
