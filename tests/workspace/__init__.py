@@ -1,0 +1,1 @@
+"""Workspaces: each rule is a test that reads the effect, as root and as an ordinary user."""
