@@ -78,6 +78,20 @@ def make(
     """
     head = check(top, carry, copies=not objects)
     slot.prepare()
+    with slot.alone():
+        return _fill(slot, top, run, head, carry, objects, tell, time)
+
+
+def _fill(
+    slot: Slot,
+    top: str,
+    run: str,
+    head: str,
+    carry: list[str],
+    objects: str,
+    tell: Callable[[str], None],
+    time: float,
+) -> Origin:
     repository = Repository(slot.git, slot.rules)
     make_private(slot.rules)
     repository.make(top, head)
