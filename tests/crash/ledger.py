@@ -38,7 +38,7 @@ def check(notes: str, told: Story) -> None:
     }
     assert seen.keys() == scripts.keys(), "every script ran, and no other"
     for key, last in scripts.items():
-        notes = seen[key]
-        assert notes == sorted(notes, key=lambda one: (one[0], one[1] != "begin")), f"attempts at once: {key} {notes}"
-        assert len(notes) == len(set(notes)), f"an attempt ran twice: {key} {notes}"
-        assert notes[-2:] == [(last, "begin"), (last, "end")], f"not the last attempt finished: {key} {notes}"
+        lines = seen[key]
+        assert lines == sorted(lines, key=lambda one: (one[0], one[1] != "begin")), f"attempts at once: {key} {lines}"
+        assert len(lines) == len(set(lines)), f"an attempt ran twice: {key} {lines}"
+        assert lines[-2:] == [(last, "begin"), (last, "end")], f"not the last attempt finished: {key} {lines}"

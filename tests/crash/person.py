@@ -1,14 +1,23 @@
 """The person's repository, for runs whose agents work in a workspace: only references of Raymond's are new in it."""
 
+import hashlib
 import os
 import subprocess
 from pathlib import Path
+from random import Random
 
 from raymond.workspace.slot import Slot
 
 LEDGER = "ledger"
 """The file of the project that the scripts of such a run write their notes to."""
 _SET = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "gc.auto=0")
+
+
+def blob(text: str) -> str:
+    """A file of this content, as git lists it."""
+    data = text.encode()
+    name = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    return f"100644 blob {name}"
 
 
 class Person:
@@ -44,7 +53,10 @@ class Person:
     def standing(self) -> dict[str, str]:
         """Everything of the person's: branches, HEAD, the index and the files of the checkout."""
         found = {"refs": self.git("for-each-ref", "refs/heads", "refs/tags"), "HEAD": self.git("symbolic-ref", "HEAD")}
-        found |= {"index": self.git("ls-files", "--stage"), "status": self.git("status", "--porcelain", "--ignored", "--", ".", ":!.raymond")}
+        found |= {
+            "index": self.git("ls-files", "--stage"),
+            "status": self.git("status", "--porcelain", "--ignored", "--", ".", ":!.raymond"),
+        }
         for path in self._files():
             found[str(path.relative_to(self.room))] = path.read_text("utf-8")
         return found
@@ -74,9 +86,31 @@ class Person:
 
     def work(self) -> dict[str, str]:
         """Every file of the work that was saved, and what is in it; the notes of scripts differ from run to run."""
-        lines = self.git("ls-tree", "-r", self.tip).splitlines() if self.is_there(self.tip) else []
-        found = {path: about for about, _, path in (line.partition("\t") for line in lines)}
-        return {path: about for path, about in found.items() if path != LEDGER}
+        return {path: about for path, about in self._listed(self.tip).items() if path != LEDGER}
+
+    def _listed(self, reference: str) -> dict[str, str]:
+        lines = self.git("ls-tree", "-r", reference).splitlines() if self.is_there(reference) else []
+        return {path: about for about, _, path in (line.partition("\t") for line in lines)}
+
+    @property
+    def taken(self) -> dict[str, str]:
+        """What the run has taken along, in the same form."""
+        return self._listed(f"refs/raymond/{self.id}/base")
+
+    def act(self, chance: Random) -> None:
+        """Do something that a person does meanwhile."""
+        what = chance.choice(("gc", "commit", "dirty", "branch"))
+        if what == "gc":
+            self.git("gc", "-q", "--prune=now")
+        elif what == "branch":
+            self.git("branch", f"b{chance.randrange(10**9)}")
+        else:
+            (self.room / "old").write_text(f"{chance.random()}\n", "utf-8")
+            (self.room / "own").write_text(f"{chance.random()}\n", "utf-8")
+            if what == "commit":
+                self.git("add", "own")
+                self.git("commit", "-qm", "another", "--no-verify")
+        self.stand_still()
 
     def check(self) -> None:
         """Nothing of the person's is changed, the repository is sound, and the run has no tree any more."""
