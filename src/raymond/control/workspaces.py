@@ -134,8 +134,9 @@ def apply(project: Project, run: Run) -> Applied:
 
 def save(place: Place) -> tuple[str, list[tuple[str, str]]]:
     """Put what is in the tree now under its reference; the commit, and what was not taken."""
-    taken = place.harvest()
-    return place.save(taken, f"raymond: {place.run}\n", round(time(), 3)), taken.left_out
+    with place.alone():
+        taken = place.harvest()
+        return place.save(taken, f"raymond: {place.run}\n", round(time(), 3)), taken.left_out
 
 
 def shell(project: Project, run: Run, agent: str) -> int:

@@ -150,6 +150,8 @@ def copy(found: Carried, top: str, tree: str, *, whole: bool) -> None:
         elif path in found.data:
             os.symlink(source, target)
         else:
-            done = subprocess.run(["cp", "-a", source, target], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                ["cp", "-a", source, target], capture_output=True, text=True, close_fds=False, check=False
+            )
             if done.returncode:
                 raise WorkspaceError(f"{path} cannot be copied: {done.stderr.strip()[-200:]}")

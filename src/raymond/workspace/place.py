@@ -37,6 +37,11 @@ class Place:
         """Whether there is a whole tree."""
         return os.path.exists(f"{self.slot.path}/whole")
 
+    @property
+    def is_left(self) -> bool:
+        """Whether there is a tree, or what a kill has left of one."""
+        return os.path.exists(os.path.dirname(self.slot.path))
+
     def open(self, carry: list[str], tell: Callable[[str], None], time: float) -> Origin:
         """The tree, made if there is none."""
         if self.is_there:
@@ -144,14 +149,19 @@ class Place:
             os.unlink(path)
         return said if exit_code == enter.FAILED else ""
 
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing is at work in the tree while the block runs. WorkspaceError: something still is."""
+        return self.slot.alone(patience=PATIENCE)
+
     def harvest(self) -> Harvest:
-        """Take what is in the tree now. WorkspaceError: something is still at work there."""
-        base = self.known()
-        with self.slot.alone(patience=PATIENCE):
-            return harvest.harvest(self.slot, base)
+        """Take what is in the tree now. The caller has it alone."""
+        return harvest.harvest(self.slot, self.known())
 
     def save(self, taken: Harvest, message: str, time: float) -> str:
-        """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed."""
+        """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed.
+
+        The caller still has the tree alone.
+        """
         base = self.known()
         repository = Repository(self.slot.git, self.slot.rules)
         commit = base.commit
@@ -172,7 +182,7 @@ class Place:
         return found
 
     def drop(self) -> None:
-        """Remove the tree. Everything in it that counts is under a reference by now."""
+        """Remove the tree. Everything that counts is under a reference, and the caller has had it alone since."""
         self.slot.discard()
         self.base = None
         with contextlib.suppress(OSError), folders.opened(os.path.dirname(os.path.dirname(self.slot.path))) as above:

@@ -139,7 +139,8 @@ def _quoted(text: str) -> str:
 
 def call(argv: list[str], cwd: str, env: Mapping[str, str], given: bytes = b"", fails: Iterable[int] = ()) -> bytes:
     """What a command of git printed. OSError: the machine had no room; WorkspaceError: git failed."""
-    done = subprocess.run(argv, cwd=cwd, env=env, input=given, capture_output=True, check=False)
+    # It inherits the lock of the tree: see Slot.alone.
+    done = subprocess.run(argv, cwd=cwd, env=env, input=given, capture_output=True, close_fds=False, check=False)
     if done.returncode == 0 or done.returncode in fails:
         return done.stdout
     said = done.stderr.decode("utf-8", "replace").strip()

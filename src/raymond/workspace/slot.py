@@ -17,6 +17,8 @@ from raymond.system.processes import alive
 
 _SOON = 0.005
 _ASIDE = ".dropped"
+_LONG = 30.0
+"""Seconds to wait for git to end that a killed process had started."""
 
 
 class Origin(Struct, frozen=True, kw_only=True):
@@ -102,6 +104,8 @@ class Slot(Struct, frozen=True):
         """Make the folder of a tree that is about to be made; what a killed process had begun is removed."""
         make_private(os.path.dirname(self.path))
         if os.path.lexists(self.path):
+            with contextlib.suppress(FileNotFoundError), self.alone(patience=_LONG):
+                pass
             self.discard()
         make_private(self.inside)
         make_private(self.programs)
@@ -123,7 +127,10 @@ class Slot(Struct, frozen=True):
 
     @contextlib.contextmanager
     def alone(self, *, patience: float = 0.0) -> Iterator[None]:
-        """Nothing is inside while the block runs, and nothing enters. WorkspaceError: something is inside."""
+        """Nothing is inside while the block runs, and nothing enters. WorkspaceError: something is inside.
+
+        The commands of git that the block runs hold the lock, too: when we are killed, it is free when they have ended.
+        """
         until = time.monotonic() + patience
         fd = os.open(self.lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -131,6 +138,7 @@ class Slot(Struct, frozen=True):
                 if time.monotonic() >= until:
                     raise WorkspaceError(f"a step is still at work in {self.tree}", hint="wait for it, or stop the run")
                 time.sleep(_SOON)
+            os.set_inheritable(fd, True)
             yield
         finally:
             os.close(fd)

@@ -103,39 +103,40 @@ def make(
     """Make the tree of a run. What a killed process had begun of it is discarded first."""
     head = check(top, carry, copies=not is_isolated)
     slot.prepare()
-    repository = Repository(slot.git, slot.rules)
-    make_private(slot.rules)
-    repository.make(top, head)
-    _take_index(repository, top, head)
-    found = carried.survey(repository, top, carry)
-    tree = _snapshot(repository, top, found)
-    commit = head
-    if tree != repository.tree_of(head):
-        commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
-    files = _check_room(repository, slot, tree)
-    tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
-    make_private(slot.tree)
-    os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
-    carried.copy(found, top, slot.tree, whole=not is_isolated)
-    repository.ask("read-tree", tree)
-    repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
-    _lend(slot, repository, top, head, is_isolated=is_isolated)
-    _note(slot)
-    base = Origin(
-        way="isolated" if is_isolated else "copy",
-        top=top,
-        head=head,
-        commit=commit,
-        tree=tree,
-        installed=found.installed,
-        data=found.data,
-        left_out=found.left_out,
-    )
-    publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
-    # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
-    sync_disk(slot.tree)
-    slot.complete(base)
-    return base
+    with slot.alone():
+        repository = Repository(slot.git, slot.rules)
+        make_private(slot.rules)
+        repository.make(top, head)
+        _take_index(repository, top, head)
+        found = carried.survey(repository, top, carry)
+        tree = _snapshot(repository, top, found)
+        commit = head
+        if tree != repository.tree_of(head):
+            commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
+        files = _check_room(repository, slot, tree)
+        tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
+        make_private(slot.tree)
+        os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
+        carried.copy(found, top, slot.tree, whole=not is_isolated)
+        repository.ask("read-tree", tree)
+        repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
+        _lend(slot, repository, top, head, is_isolated=is_isolated)
+        _note(slot)
+        base = Origin(
+            way="isolated" if is_isolated else "copy",
+            top=top,
+            head=head,
+            commit=commit,
+            tree=tree,
+            installed=found.installed,
+            data=found.data,
+            left_out=found.left_out,
+        )
+        publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
+        # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
+        sync_disk(slot.tree)
+        slot.complete(base)
+        return base
 
 
 def moved(slot: Slot, base: Origin, top: str) -> Origin:
@@ -153,7 +154,8 @@ def _take_index(repository: Repository, top: str, head: str) -> None:
     """Begin with the person's index, which knows what has not changed since it was written."""
     own = git.directories(top)[0]
     try:
-        shutil.copyfile(os.path.join(own, "index"), os.path.join(repository.path, "index"))
+        # With its time: by that, git knows which files may have changed since without looking like it.
+        shutil.copy2(os.path.join(own, "index"), os.path.join(repository.path, "index"))
         repository.ask("update-index", "-q", "--refresh", "--no-split-index", worktree=top, fails=[1])
     except (FileNotFoundError, WorkspaceError):
         repository.ask("read-tree", head, worktree=top)  # an index of another kind, or none
