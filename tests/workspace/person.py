@@ -59,13 +59,17 @@ class Person:
 
     # --- what they do
 
+    @property
+    def before(self) -> list[str]:
+        """What a command of the person's begins with, if somebody else starts it."""
+        return [] if self.user == os.geteuid() else [*_AS_USER, str(self.user), _NEEDED]
+
     def call(self, *argv: str, **given: Any) -> subprocess.CompletedProcess[str]:
         """Run a command as this person, in their project if there is one."""
-        before = [] if self.user == os.geteuid() else [*_AS_USER, str(self.user), _NEEDED]
         where = given.pop("cwd", self.project if self.project.is_dir() else self.folder)
         options = {"capture_output": True, "stdin": subprocess.DEVNULL, "timeout": PATIENCE, "check": False, **given}
         env = {**self.environment, **options.pop("environment", {})}
-        return subprocess.run([*before, *argv], cwd=where, env=env, text=True, errors="surrogateescape", **options)
+        return subprocess.run([*self.before, *argv], cwd=where, env=env, text=True, errors="surrogateescape", **options)
 
     def sh(self, script: str, **given: Any) -> str:
         """What a script of the person's own prints."""
@@ -113,8 +117,8 @@ class Person:
         other, remote = self.folder / "other", self.folder / "remote.git"
         self.sh(
             f"""
-            git clone -q --bare . '{remote}'
-            git clone -q '{remote}' '{other}'
+            git clone -q --bare --no-hardlinks . '{remote}'
+            git clone -q --no-hardlinks '{remote}' '{other}'
             git remote add origin '{remote}'
             git fetch -q
             git branch kept
@@ -166,16 +170,24 @@ class Person:
         return self.slot / "tree"
 
     def visit(self, do: str, argv: Iterable[str] = (), **given: Any) -> subprocess.CompletedProcess[str]:
-        asked = {
+        asked = {name: given.pop(name) for name in ("top", "cwd", "carry", "lend", "net") if name in given}
+        return self.call(*self.visiting(argv, do=do, **asked), cwd="/", **given)
+
+    def visiting(self, argv: Iterable[str], do: str = "call", **asked: Any) -> list[str]:
+        """The command that does something with the tree."""
+        whole = {
             "do": do,
             "folder": str(self.slot.parent),
-            "top": str(given.pop("top", self.project)),
+            "top": str(self.project),
             "raymond": str(self.raymond_home),
-            "cwd": str(given.pop("cwd", self.project)),
+            "cwd": str(self.project),
             "argv": list(argv),
-            **{name: given.pop(name, value) for name, value in (("carry", []), ("lend", []), ("net", "on"))},
+            "carry": [],
+            "lend": [],
+            "net": "on",
+            **asked,
         }
-        return self.call(sys.executable, str(HERE / "visit.py"), json.dumps(asked), cwd="/", **given)
+        return [sys.executable, str(HERE / "visit.py"), json.dumps(whole, default=str)]
 
     def inside(self, script: str, **given: Any) -> str:
         """What a script prints that works in the tree; the tree is made before, if there is none."""
@@ -243,9 +255,12 @@ class Person:
 
 
 def _may_be_written(path: str) -> bool:
-    """Whether Raymond may write this: its runs, its references and the objects that these need."""
-    above = ("project/.raymond", "project/.git/refs/raymond", "project/.git/objects", "home/.local", "flow")
-    return any(path == one or path.startswith(f"{one}/") for one in above)
+    """Whether Raymond may write this: what it keeps of the run `r`, its references and the objects that these need."""
+    above = ("project/.raymond", "project/.git/refs/raymond", "project/.git/objects", "flow")
+    if any(path == one or path.startswith(f"{one}/") for one in above):
+        return True
+    raymond = path.removeprefix("home/.local")
+    return raymond != path and "/runs/earlier/" not in raymond
 
 
 def walked(top: Path) -> Iterator[tuple[str, Entry]]:

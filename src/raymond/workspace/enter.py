@@ -178,7 +178,7 @@ def _lay_out(plan: "dict[str, Any]") -> None:
 
 def _is_wanted(one: "dict[str, Any]") -> bool:
     """Whether something is to be shown: what is only convenient may have gone since the plan was made."""
-    return not one.get("optional") or os.path.exists(one["source"])
+    return not one["optional"] or os.path.exists(one["source"])
 
 
 def _source(one: "dict[str, Any]") -> int:
@@ -207,7 +207,8 @@ def _overlaid(overlay: "dict[str, Any]") -> "list[tuple[dict[str, Any], int]]":
     _move(mounted, "/tmp")
     try:
         found = [(name, at) for name, at in overlay["folders"].items() if os.path.isdir(f"/tmp/{name}")]
-        return [({"kind": "bind", "at": at, "optional": True}, _opened(f"/tmp/{name}")) for name, at in found]
+        carried = {"kind": "bind", "is_file": False, "optional": True}
+        return [({**carried, "at": at}, _opened(f"/tmp/{name}")) for name, at in found]
     finally:
         _call("umount", _libc.umount2(b"/tmp", _DETACH))
         for fd in (context, mounted, *folders.values()):
@@ -225,13 +226,10 @@ def _configure(context: int, command: int, key: str | None, value: str | None) -
 def _place(one: "dict[str, Any]", fd: int, devices: list[tuple[str, int]]) -> None:
     at = one["at"]
     if one["kind"] == "bind":
-        try:
+        if not one["optional"] or _is_free(at, is_file=one["is_file"]):
             if not os.path.lexists(at):
-                _make(at, is_file=one.get("is_file", False))
+                _make(at, is_file=one["is_file"])
             _move(fd, at)
-        except OSError:
-            if not one.get("optional"):
-                raise  # else an agent has put something else in its place
         os.close(fd)
         return
     os.makedirs(at, mode=0o755, exist_ok=True)
@@ -260,6 +258,16 @@ def _fill_devices(at: str, devices: list[tuple[str, int]]) -> None:
     _mount("devpts", f"{at}/pts", 8 | 2, "newinstance,ptmxmode=0666,mode=620")
     os.mkdir(f"{at}/shm")
     _mount("tmpfs", f"{at}/shm", _NOSUID_NODEV, "mode=1777")
+
+
+def _is_free(path: str, *, is_file: bool) -> bool:
+    """Whether something can be mounted in a tree, where an agent may have put what it likes."""
+    above = path
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if os.path.realpath(above) != above:
+        return False  # a link, or one on the way
+    return os.path.isdir(above) != (is_file and above == path)
 
 
 def _make(path: str, *, is_file: bool) -> None:
@@ -329,7 +337,9 @@ def _began(pid: int) -> str:
 
 
 def _fail(report: int, error: Exception) -> "NoReturn":
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
     os.write(report, text.encode("utf-8", "replace"))
     os._exit(FAILED)
 

@@ -68,7 +68,7 @@ def check(top: str, carry: list[str], *, copies: bool) -> str:
     settings = dict(git.settings(top))
     if settings.get("core.sparsecheckout") == "true":
         raise _unfit("a sparse checkout")
-    if "extensions.partialclone" in settings:
+    if any(key.startswith("remote.") and key.endswith(".promisor") for key in settings):
         raise _unfit("a partial clone")
     for mode, stage, path in git.entries(top):
         if stage:
