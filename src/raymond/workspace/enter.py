@@ -66,7 +66,7 @@ def main() -> "NoReturn":
 def _outer(plan: "dict[str, Any]", argv: list[str], report: int) -> int:
     """Hold the lock while the command runs; its wait status."""
     lock = os.open(plan["lock"], os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    fcntl.flock(lock, fcntl.LOCK_SH)  # a person may be bringing work home, which takes a moment
     inside = os.open(plan["inside"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     _unshare(_NEWUSER | _NEWNS | _NEWPID | _NEWIPC | (_NEWNET if plan["net"] == "off" else 0))
     # A group's signals reach the command by themselves.
