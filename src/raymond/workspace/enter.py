@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 FAILED = 125
-"""The exit code when the workspace could not be entered; the report says why."""
+"""The exit code when the workspace could not be entered; the report says why: a number of the system, and words."""
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _PRIVATE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
@@ -324,7 +324,8 @@ def _began(pid: int) -> str:
 
 
 def _fail(report: int, error: Exception) -> "NoReturn":
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    number, text = (error.errno, error.strerror) if isinstance(error, OSError) else (0, "")
+    text = f"{number or 0} {text or error}"
     os.write(report, text.encode("utf-8", "replace"))
     os._exit(FAILED)
 
