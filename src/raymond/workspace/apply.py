@@ -32,14 +32,20 @@ def apply(top: str, run: str, base: str, tip: str) -> Done:
     """Write what changed from commit `base` to commit `tip`."""
     staged = os.path.join(top, ".raymond", f"apply-{run}")
     repository = Repository(os.path.join(staged, "git"), os.path.join(staged, "rules"))
+    _discard(staged)  # what a killed process has left
     try:
         make_private(os.path.join(staged, "files"))
         make_private(repository.worktree)
         repository.make(top, git.head(top))
         return _apply(repository, top, staged, base, tip)
     finally:
-        with folders.opened(os.path.dirname(staged)) as above:
-            folders.remove(os.path.basename(staged), above)
+        _discard(staged)
+
+
+def _discard(staged: str) -> None:
+    make_private(os.path.dirname(staged))
+    with folders.opened(os.path.dirname(staged)) as above:
+        folders.remove(os.path.basename(staged), above)
 
 
 def _apply(repository: Repository, top: str, staged: str, base: str, tip: str) -> Done:
