@@ -9,13 +9,13 @@ from crash.nothing_lost import Expected
 from crash.torture import ID, Command, Ending, Place
 
 STATES = {
-    "START_sh": f"{ledger.NOTE}note begin\nrm old\nmkdir -p sub/deep && echo made > sub/deep/made\n"
+    "START_sh": f"{ledger.NOTE}note begin\nrm -f old\nmkdir -p sub/deep && echo made > sub/deep/made\n"
     "note end\necho '<goto>WORK.md</goto>'\n",
     "WORK_md": "Go on: `<goto>END.sh</goto>`\n",
-    "END_sh": f"{ledger.NOTE}note begin\necho end >> turned\nnote end\necho '<result>all is well</result>'\n",
+    "END_sh": f"{ledger.NOTE}note begin\necho end > ended\nnote end\necho '<result>all is well</result>'\n",
     "replies": 'WORK.md: {text: "<goto>END.sh</goto>", cost: 0.25, writes: {turned: "by a turn\\n"}}\n',
 }
-"""A file is removed, one is made, one is made by a turn and changed by a script. Each can be done twice."""
+"""A file is removed, and some are made, one of them by a turn. Each of that can be done twice."""
 _GIT = """#!/bin/bash
 number=$(($(wc -l < "$GITS/log") + 1))
 printf '%s\\n' "$*" >> "$GITS/log"
@@ -74,5 +74,5 @@ def unbroken(folder: Path) -> tuple[Expected, list[str]]:
     endings = place.finish()
     found, asked = nothing_lost.expected(place), place.asked()
     nothing_lost.check(place, found, endings, paid_once=True)
-    assert sorted(found.work) == ["new", "sub/deep/made", "sub/file", "turned"]
+    assert sorted(found.work) == ["ended", "new", "sub/deep/made", "sub/file", "turned"]
     return found, asked

@@ -310,6 +310,7 @@ class ProgramTurn(TurnStep):
 
     def _end(self, code: int | None) -> None:
         self._gone, self._code = True, code
+        self.come_out(code)
         self._note_end()
         self._finish()
 
@@ -329,8 +330,9 @@ class ProgramTurn(TurnStep):
         kind, error = self._verdict or (None, "")
         if self.reader.ending:
             self.conclude(self.reader.ending)
-        elif why := self.refusal(code):
-            self.conclude(Trouble(kind="setup", error=f"its workspace cannot be entered: {why}"))
+        elif self.refused:
+            kind, error = self.refused
+            self.conclude(Trouble(kind=kind, error=error, spent=self.reader.spent()))
         elif kind:
             self.host.marks.end(step=self.number)
             self.conclude(Trouble(kind=kind, error=error, spent=self.reader.spent()))

@@ -1,6 +1,7 @@
 """A step while it runs: a process, its time limits, and how it is stopped."""
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # most runs have no workspace, and start without it
     from raymond.workspace.place import Place
 
 FAR = float("inf")
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 UNKNOWN_EXIT = "its exit code is unknown: another part of this process has taken it"
 """Of a process that we started ourselves: it may have failed, so it has not succeeded."""
 
@@ -147,6 +149,8 @@ class Step:
         """The failure class and error of a step that we stopped."""
         self.is_cut = False
         """It is stopped for a person or with its run, so that it has not failed."""
+        self.refused: tuple[Kind, str] | None = None
+        """The failure class and error of a step that found no place to work in."""
 
     def start(self) -> None:
         """Start the process."""
@@ -258,11 +262,16 @@ class Step:
         )
         return argv, env, cwd
 
-    def refusal(self, exit_code: int | None) -> str:
-        """Why its workspace could not be entered; empty when it was."""
+    def come_out(self, exit_code: int | None) -> None:
+        """Its process is gone: see whether its workspace could be entered, and that nothing of it is inside."""
         if self.host.place is None or self.job.way != "isolated":
-            return ""
-        return self.host.place.refusal(str(self.number), exit_code)
+            return
+        error = self.host.place.refusal(str(self.number), exit_code)
+        if error:
+            kind: Kind = "machine" if faults.is_passing(error) or error.errno in _NO_ROOM else "setup"
+            self.refused = kind, f"its workspace cannot be entered: {error.strerror}"
+        elif exit_code and self.host.place.is_full:
+            self.refused = "machine", f"the disk of its workspace is full: {self.host.place.slot.path}"
 
     def outside(self, path: str) -> str:
         """Where a path that the step knows is on this machine."""

@@ -92,7 +92,7 @@ def _probe(slot: Slot, project: str) -> Ability:
             return Ability() if file.read() == "person's\n" else Ability("what it writes is not kept apart", _HERE)
     try:
         with open(f"{slot.path}/report", encoding="utf-8", errors="replace") as file:
-            said = file.read().strip()
+            said = file.read().strip().partition(" ")[2]
     except OSError:
         said = ""
     return _advised(said or done.stderr.decode("utf-8", "replace").strip()[-200:] or f"exit code {done.returncode}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 FAILED = 125
-"""The exit code when the workspace could not be entered; the report says why."""
+"""The exit code when the workspace could not be entered; the report says why: a number of the system, and words."""
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _PRIVATE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
@@ -64,7 +64,7 @@ def main() -> "NoReturn":
 def _outer(plan: "dict[str, Any]", argv: list[str], report: int) -> int:
     """Hold the lock while the command runs; its wait status."""
     lock = os.open(plan["lock"], os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    fcntl.flock(lock, fcntl.LOCK_SH)  # whoever has the tree alone is done soon
+    fcntl.flock(lock, fcntl.LOCK_SH)  # a person may be bringing work home, which takes a moment
     inside = os.open(plan["inside"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     _unshare(_NEWUSER | _NEWNS | _NEWPID | _NEWIPC | (_NEWNET if plan["net"] == "off" else 0))
     # A group's signals reach the command by themselves.
@@ -337,9 +337,11 @@ def _began(pid: int) -> str:
 
 
 def _fail(report: int, error: Exception) -> "NoReturn":
-    text = str(error)
+    number, text = 0, str(error)
     if isinstance(error, OSError) and error.strerror:
+        number = error.errno or 0
         text = f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
+    text = f"{number} {text}"
     os.write(report, text.encode("utf-8", "replace"))
     os._exit(FAILED)
 

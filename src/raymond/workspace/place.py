@@ -3,9 +3,11 @@
 import contextlib
 import marshal
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from time import monotonic, sleep
 
 from raymond.errors import WorkspaceError
 from raymond.language.ways import Way
@@ -14,10 +16,12 @@ from raymond.system.files import contents, private
 from raymond.workspace import enter, harvest, plan, publish, tree
 from raymond.workspace.harvest import Harvest
 from raymond.workspace.repository import Repository
-from raymond.workspace.slot import Origin, Slot
+from raymond.workspace.slot import SOON, Origin, Slot
 
 PATIENCE = 2.0
 """Seconds to wait for what is inside of a tree to end."""
+_FULL = 1 << 20
+"""Bytes below which a disk counts as full: what could not be written is larger, most likely."""
 _ENTER = os.path.abspath(enter.__file__)
 
 
@@ -135,19 +139,31 @@ class Place:
             with contextlib.suppress(OSError):
                 os.unlink(aside)
         if why := self.refusal(name, code):
-            raise WorkspaceError(f"the workspace cannot be entered: {why}")
+            raise WorkspaceError(f"the workspace cannot be entered: {why.strerror}")
         return code if code >= 0 else 128 - code
 
-    def refusal(self, name: str, exit_code: int | None) -> str:
-        """Why a step could not enter; empty when it could."""
+    def refusal(self, name: str, exit_code: int | None) -> OSError | None:
+        """Why a step could not enter; None when it could. Nothing of it is inside any more."""
+        until = monotonic() + PATIENCE
+        while self.slot.is_inside(name) and monotonic() < until:
+            sleep(SOON)  # the process that we have started was killed alone, and the kernel ends what is inside
         path = f"{self.slot.path}/report.{name}"
         try:
             said = contents(path, 1 << 16).decode("utf-8", "replace")
         except OSError:
-            return ""
+            return None
         with contextlib.suppress(OSError):
             os.unlink(path)
-        return said if exit_code == enter.FAILED else ""
+        number, _, text = said.partition(" ")
+        return OSError(int(number), text) if exit_code == enter.FAILED and number.isdigit() else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk that it lies on has no room."""
+        try:
+            return shutil.disk_usage(self.slot.path).free < _FULL
+        except OSError:
+            return False
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
         """Nothing is at work in the tree while the block runs. WorkspaceError: something still is."""

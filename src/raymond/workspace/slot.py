@@ -16,7 +16,8 @@ from raymond.system import folders
 from raymond.system.files import contents, make_private, private, replace
 from raymond.system.processes import alive
 
-_SOON = 0.005
+SOON = 0.005
+"""Seconds between two looks at something that ends soon."""
 _ASIDE = ".dropped"
 _LONG = 30.0
 """Seconds to wait for git to end that a killed process had started."""
@@ -140,7 +141,7 @@ class Slot(Struct, frozen=True):
             while not self._take(fd):
                 if time.monotonic() >= until:
                     raise WorkspaceError(f"a step is still at work in {self.tree}", hint="wait for it, or stop the run")
-                time.sleep(_SOON)
+                time.sleep(SOON)
             os.set_inheritable(fd, True)
             yield
         finally:
@@ -153,10 +154,17 @@ class Slot(Struct, frozen=True):
             return False
         # The kernel frees the lock of a killed process before it has ended what that process had started.
         for name in os.listdir(self.inside):
-            path = f"{self.inside}/{name}"
-            pid, _, began = contents(path).decode("ascii", "replace").strip().partition(" ")
-            if pid.isdigit() and alive(int(pid), began):
+            if self.is_inside(name):
                 fcntl.flock(fd, fcntl.LOCK_UN)
                 return False
-            os.unlink(path)
+            os.unlink(f"{self.inside}/{name}")
         return True
+
+    def is_inside(self, name: str) -> bool:
+        """Whether the first process of a step is inside; when it is gone, the kernel has ended all others."""
+        try:
+            said = contents(f"{self.inside}/{name}")
+        except FileNotFoundError:
+            return False
+        pid, _, began = said.decode("ascii", "replace").strip().partition(" ")
+        return pid.isdigit() and alive(int(pid), began)
