@@ -76,7 +76,7 @@ def test_conflicts_that_are_not_resolved_are_refused(checkout: Checkout) -> None
     with pytest.raises(AssertionError):
         checkout.git("merge", "-q", "x")
     assert refusal(checkout) == (
-        "the project has conflicts that are not resolved",
+        "a has conflicts that are not resolved",
         "finish the merge, or use --workspace here",
     )
 
