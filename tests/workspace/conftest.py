@@ -9,6 +9,15 @@ from workspace.checkout import Checkout
 from workspace.person import KINDS, Person, moved_in
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with a person in them are slow, unless they are `daily`."""
+    for item in items:
+        has_person = {"person", "anyone"} & set(getattr(item, "fixturenames", ()))
+        if has_person and not getattr(getattr(item, "function", None), "daily", False):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=KINDS)
 def person(request: pytest.FixtureRequest) -> Iterator[Person]:
     """Root, then an ordinary user: a test that takes this runs as both."""

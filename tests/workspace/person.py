@@ -13,12 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 import raymond
-from raymond.workspace import ability
 from running import PATIENCE
 
 HERE = Path(__file__).resolve().parent
@@ -35,6 +34,7 @@ _OFTEN = {
     "src/app.py": "answer = 42\n",
     ".gitignore": ".env\nnode_modules/\n.venv/\ndist/\n*.bin\n",
 }
+Test = TypeVar("Test")
 Entry = tuple[int, int, int, str]
 """Mode, owner, time of change in nanoseconds, and a digest of the content or the target of the link."""
 
@@ -303,6 +303,12 @@ def _why_not(user: int) -> str:
 KINDS = ("root", "user")
 
 
+def daily(test: Test) -> Test:
+    """Let `make test` run a test with a person in it; `make test-slow` runs the others."""
+    test.daily = True  # type: ignore[attr-defined]
+    return test
+
+
 @contextlib.contextmanager
 def moved_in(kind: str) -> Iterator[Person]:
     """A person of this kind, gone after the block; skipped where there can be none."""
@@ -316,6 +322,3 @@ def moved_in(kind: str) -> Iterator[Person]:
         yield person
     finally:
         person.leave()
-
-
-__all__ = ["KINDS", "Person", "ability", "moved_in", "walked"]

@@ -1,5 +1,6 @@
 """Rule 3: Raymond takes the contents of files, by the settings, attributes and ignore rules that the tree began with."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -7,9 +8,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from pace import mostly_slow
 from raymond.workspace import harvest
 from workspace.checkout import Checkout, put
+from workspace.person import Person
+
+Changes = list[tuple[str, str, str]]
 
 CHANGED_NAMES = {
     "newline": b"a\nb",
@@ -58,7 +65,7 @@ def test_a_change_of_the_same_size_and_time_is_taken_whatever_the_person_told_gi
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".gitattributes"])
-@pytest.mark.parametrize("folder", ["", "src/", "new/"])
+@pytest.mark.parametrize("folder", mostly_slow(["", "src/", "new/"]))
 def test_a_pipe_with_the_name_of_a_rule_file_is_not_opened(checkout: Checkout, folder: str, name: str) -> None:
     checkout.begin({"src/a": "1\n"}).open()
     path = checkout.tree / folder / name
@@ -271,7 +278,7 @@ def test_a_harvest_that_was_cut_short_is_done_again(checkout: Checkout) -> None:
     assert checkout.taken() == {"a": "M"}
 
 
-@pytest.mark.parametrize("name", [".GIT", ".git", "git~1", ".Git ", ".git...", ".git::$DATA"])
+@pytest.mark.parametrize("name", mostly_slow([".GIT", ".Git ", ".git", "git~1", ".git...", ".git::$DATA"], daily=2))
 def test_a_name_that_git_refuses_is_left_out_and_hinders_nothing(checkout: Checkout, name: str) -> None:
     checkout.begin().open()
     put(checkout.tree / "b", "2\n")
@@ -298,7 +305,7 @@ def test_a_path_that_is_too_long_is_left_out_and_hinders_nothing(checkout: Check
     assert not checkout.tree.exists()
 
 
-@pytest.mark.parametrize("kind", CHANGED_NAMES)
+@pytest.mark.parametrize("kind", mostly_slow(CHANGED_NAMES, daily=3))
 def test_any_name_is_taken(checkout: Checkout, kind: str) -> None:
     name = CHANGED_NAMES[kind]
     checkout.begin({"a": "of a\n"}).open()
@@ -363,3 +370,69 @@ def test_a_filter_of_the_person_does_not_run_for_attributes_of_the_agent(checkou
     assert checkout.saved("a") == b"3\r\n"
     assert checkout.apply().conflicts == []
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("attributes", ["", "* text=auto\n"])
+def test_files_and_folders_that_their_owner_cannot_read_are_taken(anyone: Person, attributes: str) -> None:
+    anyone.begin({".gitattributes": attributes, "a": "1\n", "d/b": "1\n"})
+    anyone.inside(
+        """
+        for mode in 0 100 200 400 600; do mkdir f$mode; echo $mode > f$mode/x; mkdir f$mode/deep; echo 1 > f$mode/deep/y; done
+        printf '2\\r\\n' > a; echo 2 > d/b; echo new > new; chmod 0 a d/b new; chmod 200 d
+        for mode in 0 100 200 400 600; do chmod $mode f$mode; done
+        chmod 0 .
+        """
+    )
+    folders = {f"f{mode}/{name}": "A" for mode in (0, 100, 200, 400, 600) for name in ("x", "deep/y")}
+    assert anyone.taken() == {"a": "M", "d/b": "M", "new": "A", **folders}
+    assert anyone.saved("f0/x") == "0\n"
+    assert anyone.inside("cat README") == "read me\n"
+
+
+NAMES = st.sampled_from(
+    ["a", "b", "c.txt", "d", "é", "-x", ":y", "z z", "*", "n\nl", "r\r", '"q"', "\\", "CON", ".hidden"]
+)
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "remove", "link", "mode", "folder"]), PATHS, st.sampled_from(["1\n", "2\r\n", ""])
+    ),
+    max_size=12,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(before=CHANGES, rounds=st.lists(CHANGES, min_size=1, max_size=3))
+def test_what_is_taken_is_what_git_itself_would_add(tmp_path_factory: pytest.TempPathFactory, checkout: Checkout, before: Changes, rounds: list[Changes]) -> None:  # fmt: skip
+    ours = Checkout(tmp_path_factory.mktemp("changes"))
+    change(ours.path, before)
+    ours.begin().open()
+    for one in rounds:
+        change(ours.tree, one)
+        taken = ours.harvest().tree
+        reference = {**os.environ, "GIT_DIR": f"{ours.path}/.git", "GIT_WORK_TREE": str(ours.tree)}
+        reference["GIT_INDEX_FILE"] = f"{ours.path}/reference"
+        subprocess.run(["git", "add", "-A"], env=reference, check=True, capture_output=True)
+        said = subprocess.run(["git", "write-tree"], env=reference, check=True, capture_output=True, text=True).stdout
+        assert taken == said.strip()
+
+
+def change(root: Path, changes: Changes) -> None:
+    """Do to a folder whatever can be done of this."""
+    for what, path, text in changes:
+        whole = root / path
+        with contextlib.suppress(OSError):
+            if what in ("remove", "link", "folder") and whole.is_dir() and not whole.is_symlink():
+                shutil.rmtree(whole)
+            elif what in ("remove", "link", "folder"):
+                whole.unlink(missing_ok=True)
+            if what == "write":
+                put(whole, text)
+            elif what == "link":
+                whole.parent.mkdir(parents=True, exist_ok=True)
+                whole.symlink_to(text.strip() or "nowhere")
+            elif what == "mode":
+                whole.chmod(0o755 if text else 0o644)
+            elif what == "folder":
+                whole.mkdir(parents=True)

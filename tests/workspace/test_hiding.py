@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from workspace.person import Person
+from workspace.person import Person, daily
 
 SEARCH = """
 import json, os, sys
@@ -38,6 +38,7 @@ def found_inside(person: Person, below: str = "/") -> list[str]:
     return found
 
 
+@daily
 def test_the_person_s_checkout_cannot_be_found_near_its_place(person: Person) -> None:
     person.begin()
     assert found_inside(person, str(person.folder)) == []

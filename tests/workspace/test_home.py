@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workspace.person import Person
+from workspace.person import Person, daily
 
 PROGRAM = "#!/bin/sh\necho works\n"
 
@@ -22,6 +22,7 @@ def path(*folders: Path | str) -> dict[str, str]:
     return {"PATH": ":".join([*map(str, folders), "/usr/bin", "/bin"])}
 
 
+@daily
 def test_the_home_is_empty(person: Person) -> None:
     person.begin().furnish()
     assert listed(person, environment=path()) == []

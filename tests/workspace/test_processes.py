@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pace import mostly_slow
 from running import until
-from workspace.person import Person
+from workspace.person import Person, daily
 
 WAYS = {
     "in the background": "sleep 1000 &",
@@ -32,7 +33,8 @@ def sleepers(person: Person) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_slow(WAYS))
+@daily
 def test_what_a_step_leaves_running_is_gone_when_it_has_ended(person: Person, way: str) -> None:
     person.begin()
     person.inside(f"{WAYS[way]}\necho started > started")

@@ -134,6 +134,19 @@ def test_an_index_of_any_kind_is_read(checkout: Checkout, setting: str) -> None:
     assert checkout.taken() == {"a": "M"}
 
 
+def test_a_file_that_changed_in_the_moment_in_which_the_index_was_written_is_taken(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"})
+    # The index says that the content is still `1`, with all that the file has now; only its own time gives that away.
+    put(checkout.path / ".git/info/attributes", "a filter=x\n")
+    put(checkout.path / "a", "2\n")
+    os.utime(checkout.path / "a", ns=(10**18, 10**18))
+    checkout.git("-c", "filter.x.clean=echo 1", "add", "a")
+    (checkout.path / ".git/info/attributes").unlink()
+    os.utime(checkout.path / ".git/index", ns=(10**18, 10**18))
+    checkout.open()
+    assert (checkout.tree / "a").read_text("utf-8") == "2\n"
+
+
 @pytest.mark.parametrize("option", ["--object-format=sha256", "--object-format=sha1"])
 def test_objects_of_either_kind_are_known(checkout: Checkout, option: str) -> None:
     checkout.begin({"a": "1\n"}, option).open()

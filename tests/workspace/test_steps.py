@@ -4,7 +4,7 @@ import os
 import socket
 import sys
 
-from workspace.person import Person
+from workspace.person import Person, daily
 
 CONNECT = """
 import json, socket, sys
@@ -92,6 +92,7 @@ def test_net_off_in_the_settings_of_a_workflow_turns_it_off(anyone: Person) -> N
 # What becomes of the work
 
 
+@daily
 def test_what_is_saved_is_what_was_in_the_tree(person: Person) -> None:
     person.begin()
     person.ran(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workspace.person import Person, walked
+from workspace.person import Person, daily, walked
 
 ALLOWED = ("tree", "home", "tmp", "shm", "installed", "cache")
 TRY = """
@@ -73,6 +73,7 @@ def furnished(person: Person) -> set[str]:
     return {*map(str, own), "/tmp", "/dev/shm"}
 
 
+@daily
 def test_of_all_mounts_only_the_step_s_own_can_be_written(person: Person) -> None:
     allowed = furnished(person)
     before = person.possessions()
@@ -92,6 +93,7 @@ def test_of_all_folders_of_the_machine_only_the_step_s_own_can_be_written(person
     assert person.possessions() == before
 
 
+@daily
 def test_nothing_of_the_whole_machine_can_be_opened_for_writing_below_proc_and_sys(person: Person) -> None:
     person.begin()
     found = person.python_inside(IN_PROC)
@@ -153,6 +155,7 @@ def test_a_step_that_runs_in_tmp_writes_nothing_there_that_stays(person: Person,
     assert person.inside("ls -A /tmp /dev/shm $HOME | grep of-a-step || echo gone") == "gone\n"
 
 
+@daily
 def test_writes_to_installed_packages_and_caches_stay_in_layers_of_the_workspace(person: Person) -> None:
     furnished(person)
     person.write(".venv/pyvenv.cfg", "home = /usr/bin\n")

@@ -154,7 +154,7 @@ def _take_index(repository: Repository, top: str, head: str) -> None:
     """Begin with the person's index, which knows what has not changed since it was written."""
     own = git.directories(top)[0]
     try:
-        # With its time: by that, git knows which files may have changed since without looking like it.
+        # With its time: by that, git knows which files may have changed in the moment in which it was written.
         shutil.copy2(os.path.join(own, "index"), os.path.join(repository.path, "index"))
         repository.ask("update-index", "-q", "--refresh", "--no-split-index", worktree=top, fails=[1])
     except (FileNotFoundError, WorkspaceError):
