@@ -29,7 +29,8 @@ class Person:
         self.slot = Slot(f"{workspace}/1")
         if not (room / ".git").exists():
             self._make()
-        self._before = self.standing()
+        self.before = self.standing()
+        """What was the person's at first."""
 
     def _make(self) -> None:
         self.git("init", "-q", "-b", "main")
@@ -114,7 +115,7 @@ class Person:
 
     def check(self) -> None:
         """Nothing of the person's is changed, the repository is sound, and the run has no tree any more."""
-        assert self.standing() == self._before, "the person's own"
+        assert self.standing() == self.before, "the person's own"
         self.check_sound()
         assert not os.path.exists(os.path.dirname(self.slot.path)), "a slot is left"
 
@@ -128,4 +129,4 @@ class Person:
 
     def stand_still(self) -> None:
         """From here on, what is there now is the person's."""
-        self._before = self.standing()
+        self.before = self.standing()

@@ -153,6 +153,9 @@ class Command:
     def has_spoken(self) -> bool:
         return self._err.stat().st_size > 0
 
+    def has_said(self, text: str) -> bool:
+        return text in self._err.read_text("utf-8")
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()

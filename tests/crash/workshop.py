@@ -20,7 +20,9 @@ _GIT = """#!/bin/bash
 number=$(($(wc -l < "$GITS/log") + 1))
 printf '%s\\n' "$*" >> "$GITS/log"
 read -r how at < "$GITS/strike"
-if [ "$number" = "$at" ]; then
+if [ "$how" = do ]; then
+  case " $* " in *" $at "*) "$GITS/do" ;; esac
+elif [ "$number" = "$at" ]; then
   kill -9 $PPID
   case $how in
     before) exit 137 ;;
@@ -30,13 +32,15 @@ if [ "$number" = "$at" ]; then
 fi
 exec {git} "$@"
 """
-"""Git, which notes what it is asked; at one of these calls whoever called it is killed, and it goes on or not."""
+"""Git, which notes what it is asked. At one of these calls whoever called it is killed, and it goes on or not; or
+something is done before each call with some word."""
 
 
 class Workshop(Place):
-    """The place; `env` is what the commands find besides."""
+    """The place."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         super().__init__(folder, folder / "home", isolated=True)
         self.flow = runs.workflow(folder / "flow", **STATES)
         self.gits = folder / "gits"
@@ -48,10 +52,17 @@ class Workshop(Place):
         self.environment["PATH"] = f"{self.gits}:{os.environ['PATH']}"
         self.strike("never", 0)
 
-    def strike(self, how: str, number: int) -> None:
+    def strike(self, how: str, at: int | str) -> None:
         """Let the call of git with this number be the last of whoever makes it."""
         (self.gits / "log").write_text("", "utf-8")
-        (self.gits / "strike").write_text(f"{how} {number}\n", "utf-8")
+        (self.gits / "strike").write_text(f"{how} {at}\n", "utf-8")
+
+    def first(self, word: str, command: str) -> None:
+        """Run a command before each call of git with this word."""
+        done = self.gits / "do"
+        done.write_text(f"#!/bin/sh\n{command}\n", "utf-8")
+        done.chmod(0o755)
+        self.strike("do", word)
 
     def asked(self) -> list[str]:
         """What git was asked since."""

@@ -35,7 +35,8 @@ def save(place: Place, run: Run, tell: Tell, now: float, note: Callable[[list[Ev
             taken = place.harvest()
             commit = place.save(taken, f"raymond: {run.start.workflow_id}\n", now)
         except (WorkspaceError, OSError) as error:
-            tell(f"the work is not saved yet, and stays in {place.slot.tree}: {_why(error)}")
+            resume = f"raymond resume {run.start.workflow_id}"
+            tell(f"the work is not saved yet, and stays in {place.slot.tree}: {_why(error)}; fix this, then {resume}")
             return
         for path, why in taken.left_out:
             tell(f"not taken from the workspace: {path} ({why})")

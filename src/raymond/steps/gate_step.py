@@ -212,7 +212,7 @@ class GateStep(Step):
         if found is None and (self._exit is None or self._exit < 0 or self._exit > _BY_SIGNAL):
             self._die()
             return
-        if found is None and self.refused and self.refused[0] == "machine":
+        if found is None and self.refused and self.refused[0] != "setup":
             self.fail(*self.refused, Spending(offset=self._record.end(interrupted=True)))
             return
         if found is None and self.refused:

@@ -150,7 +150,7 @@ class Step:
         self.is_cut = False
         """It is stopped for a person or with its run, so that it has not failed."""
         self.refused: tuple[Kind, str] | None = None
-        """The failure class and error of a step that found no place to work in."""
+        """The failure class and error of a step that found no place, or no room, to work in."""
 
     def start(self) -> None:
         """Start the process."""
@@ -271,7 +271,8 @@ class Step:
             kind: Kind = "machine" if faults.is_passing(error) or error.errno in _NO_ROOM else "setup"
             self.refused = kind, f"its workspace cannot be entered: {error.strerror}"
         elif exit_code and self.host.place.is_full:
-            self.refused = "machine", f"the disk of its workspace is full: {self.host.place.slot.path}"
+            # It was started, and is again: that is an attempt, and no failure of its own.
+            self.refused = "overload", f"the disk of its workspace is full: {self.host.place.slot.path}"
 
     def outside(self, path: str) -> str:
         """Where a path that the step knows is on this machine."""

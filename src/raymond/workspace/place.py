@@ -3,7 +3,6 @@
 import contextlib
 import marshal
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -15,13 +14,11 @@ from raymond.system import folders
 from raymond.system.files import contents, private
 from raymond.workspace import enter, harvest, plan, publish, tree
 from raymond.workspace.harvest import Harvest
-from raymond.workspace.repository import Repository
+from raymond.workspace.repository import Repository, is_full
 from raymond.workspace.slot import SOON, Origin, Slot
 
 PATIENCE = 2.0
 """Seconds to wait for what is inside of a tree to end."""
-_FULL = 1 << 20
-"""Bytes below which a disk counts as full: what could not be written is larger, most likely."""
 _ENTER = os.path.abspath(enter.__file__)
 
 
@@ -160,10 +157,7 @@ class Place:
     @property
     def is_full(self) -> bool:
         """Whether the disk that it lies on has no room."""
-        try:
-            return shutil.disk_usage(self.slot.path).free < _FULL
-        except OSError:
-            return False
+        return is_full(self.slot.path)
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
         """Nothing is at work in the tree while the block runs. WorkspaceError: something still is."""
@@ -171,6 +165,8 @@ class Place:
 
     def harvest(self) -> Harvest:
         """Take what is in the tree now. The caller has it alone."""
+        if not os.path.isdir(self.top):
+            raise WorkspaceError(f"{self.top} is gone")
         return harvest.harvest(self.slot, self.known())
 
     def save(self, taken: Harvest, message: str, time: float) -> str:
