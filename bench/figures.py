@@ -18,6 +18,7 @@ import slices
 import turns
 import watching
 import workflows
+import workspaces
 from measure import Child, Failed, interrupted, run
 from report import Goal, Reading
 from workflows import ID, PYTHON, RAYMOND, Folder
@@ -51,6 +52,8 @@ class Size:
     sealed: int = 50_000
     seal_rounds: int = 5
     loop_rounds: int = 5
+    tree: int = 5000
+    tree_rounds: int = 15
     turns: int = 10
     turn_rounds: int = 3
 
@@ -76,6 +79,8 @@ QUICK = Size(
     sealed=5000,
     seal_rounds=2,
     loop_rounds=1,
+    tree=500,
+    tree_rounds=3,
     turns=3,
     turn_rounds=1,
 )
@@ -128,6 +133,10 @@ def goals(size: Size) -> dict[str, list[Goal]]:
         "slices": [
             Goal("slices", "the driver's longest piece of work while a script prints 1 MB, CPU", 1.0, 0.5, times),
             Goal("slices-of-turns", "the same while a program answers with 1 MB", 1.0, 0.5, times),
+        ],
+        "workspaces": [
+            Goal("enter", "CPU of entering a workspace", 60, 40, "{:.0f} ms"),
+            Goal("harvest", f"CPU of harvesting 20 changed files of {size.tree:,}", 150, 80, "{:.0f} ms"),
         ],
         "gates": [
             Goal(
@@ -400,6 +409,7 @@ MEASURES: dict[str, Callable[[Path, Size], Readings]] = {
     "looking back": lambda home, size: long_run.looking_back(home, size.steps, size.look_rounds),
     "slices": lambda home, size: slices.both(home, size.slice_rounds),
     "loops": lambda home, size: loops.loops(home, size.loop_rounds),
+    "workspaces": lambda home, size: workspaces.workspaces(home, size.tree, size.tree_rounds),
     "gates": lambda home, size: gates.gates(home, size.sealed, size.seal_rounds),
     "turns": lambda home, size: turns.turns(home, size.turns, size.turn_rounds),
 }

@@ -4,7 +4,7 @@ Error                     str() is one sentence; .hint is what to do
 ├── WorkflowError         the author's files are wrong          diagnostics   exit 6
 ├── BackendError          the agent's program failed            backend       exit 5
 ├── JournalError          the journal cannot be used            path, line    exit 1
-│   ├── NewerJournal      a newer Raymond wrote it                            exit 1
+│   ├── OtherFormat       another version of Raymond wrote it                 exit 1
 │   ├── RunNotFound       no such run                                         exit 2
 │   ├── RunExists         a run has this id already                           exit 2
 │   └── RunBusy           another process holds it              pid, host     exit 1
@@ -84,8 +84,8 @@ class JournalError(Error):
         self.line = line
 
 
-class NewerJournal(JournalError):
-    """A newer Raymond wrote the journal: it is left as it is."""
+class OtherFormat(JournalError):
+    """Another version of Raymond wrote the journal: it is left as it is."""
 
 
 class RunNotFound(JournalError):

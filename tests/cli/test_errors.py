@@ -891,7 +891,7 @@ RUNS = {
         "resume r",
         """
         error: line 1 of RUNS/r/journal.jsonl has something that this version does not know (Expected `int`, got `str` - at `$.format`)
-        hint: it was written by a newer Raymond: use that one; nothing was changed
+        hint: it was written by another version of Raymond: use that one; nothing was changed
         """,
         code=1,
         there=kept(b'{"format":"two","sum":"%08x"}\n' % zlib.crc32(b'{"format":"two"')),

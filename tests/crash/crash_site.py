@@ -18,8 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from crash import nothing_lost, syscalls
-from crash.crashpoints import ANSWER, MIDDLE, RESUME, STAGES, Point, Stage, corrected, named, points, start
+from crash.crashpoints import ANSWER, INSIDE, MIDDLE, RESUME, STAGES, Point, Stage, corrected, named, points, start
 from crash.nothing_lost import Expected
+from crash.person import LEDGER, Person
 from crash.syscalls import Call
 from crash.torture import ID, PATIENCE, Ending, Place, end, pids, told
 from crash.worlds import Worlds
@@ -63,6 +64,10 @@ class CrashSite(Place):
         super().__init__(folder)
         self.records: dict[str, list[Call]] = {}
         self._expected: dict[str, Expected] = {}
+        self._applied: dict[str, str] = {}
+        """The checkout after `apply`."""
+        self._work: dict[str, str] = {}
+        """What the run that failed has changed."""
         self._worlds = Worlds(folder, "home", "room", "ledger")
 
     # --- worlds
@@ -83,6 +88,32 @@ class CrashSite(Place):
             self._worlds.put_back(STAGES[stage].world)
             self._record(STAGES[stage])
         self._expected["door"] = nothing_lost.expected(self)
+        self._move_in()
+
+    def _move_in(self) -> None:
+        """The same for the stages with a workspace."""
+        self._worlds.put_back("nothing")
+        self._settle(isolated=True)
+        self._worlds.keep("repository")
+        self._record(STAGES["workspace"])
+        self._expected["place"] = nothing_lost.expected(self)
+        self._worlds.keep("worked")
+        self._record(STAGES["apply"])
+        assert self.person is not None
+        self._applied = self.person.standing()
+        self._worlds.put_back("repository")
+        done = self._raymond(*start("fails"))
+        assert done.code == 1, done.err
+        self._worlds.keep("failed")
+        self._record(STAGES["drop"])
+        self._work = self.person.work()
+        assert "made" in self._work
+
+    def _settle(self, *, isolated: bool) -> None:
+        """Work in the checkout, or in a workspace."""
+        self.person = Person(self.room, self.project.run(ID).workspace) if isolated else None
+        self.ledger = self.room / LEDGER if isolated else self.folder / "ledger"
+        self.environment["LEDGER"] = str(self.ledger)
 
     def _come_to_middle(self) -> None:
         """Crash the run there; how many writes come before it also depends on how fast the machine is just now."""
@@ -197,6 +228,7 @@ class CrashSite(Place):
         point = replace(point, when=when)
         for _ in range(TRIES if when else 0):
             self._worlds.put_back(stage.world)
+            self._settle(isolated=stage.flow in INSIDE)
             done = self._trace(stage, point.name, f"{point.name}:{point.injection}:when={when}")
             made = syscalls.parse(self.folder / "trace", self.folder)
             if any(call.struck and point.is_at(call) for call in made):
@@ -210,8 +242,9 @@ class CrashSite(Place):
         stage = STAGES[point.stage]
         if not point.kills:
             _check_said(struck)
-        if stage.name == "clean":
-            return self._check_cleaned()
+        if stage.name in ("clean", "apply", "drop"):
+            getattr(self, f"_check_{stage.name}")()
+            return
         expected = self._expected[stage.flow]
         nothing_lost.check(self, expected, self._finish(stage))
         run = self._run()
@@ -219,19 +252,47 @@ class CrashSite(Place):
         assert run is not None
         assert not point.kills or run.cost == expected.cost, f"paid {run.cost}"
         assert self._left_running() == {}, "processes are left"
-        self._check_clean()
+        self._check_removal()
 
-    def _check_clean(self) -> None:
+    def _check_removal(self) -> None:
         """`clean` also removes what was left half written in the project, after an hour."""
         for path in self.room.rglob("*"):
             os.utime(path, (0, 0), follow_symlinks=False)
         nothing_lost.check_clean(self)
         assert list(self.room.rglob("*.tmp")) == []
 
-    def _check_cleaned(self) -> None:
+    def _check_apply(self) -> None:
+        """Each file is as it was or as it should be; after the same again, all are, and nothing else changed."""
+        assert self.person is not None
+        before, now = self.person.before, self.person.standing()
+        for path in before.keys() | now.keys() | self._applied.keys():
+            if path != "status":
+                assert now.get(path) in (before.get(path), self._applied.get(path)), path
+        done = self._raymond("apply", ID)
+        nothing_lost.check_words(done)
+        assert done.code == 0, done.err
+        assert self.person.standing() == self._applied
+        assert list((self.room / ".raymond").glob("apply-*")) == []
+        self.person.check_sound()
+
+    def _check_drop(self) -> None:
+        """The work is in the tree or under its reference; after the same again, it is there and the run is gone."""
+        assert self.person is not None
+        assert self.person.read("made") == "made\n", "the work is lost"
+        if self.project.run(ID).exists:
+            done = self._raymond("clean", ID)
+            nothing_lost.check_words(done)
+            assert done.code == 0, done.err
+        assert self.person.work() == self._work
+        assert not self.project.run(ID).exists
+        assert self.person.standing() == self.person.before
+        self.person.check_sound()
+        assert self._left_running() == {}, "processes are left"
+
+    def _check_clean(self) -> None:
         if self.journal.exists():
             nothing_lost.check(self, self._expected["short"])
-            self._check_clean()
+            self._check_removal()
         else:
             done = self._raymond("list")
             nothing_lost.check_words(done)

@@ -1,7 +1,8 @@
 """The points at which a short run is crashed or let down: every system call that changes something.
 
 The commands of one short run, a run that is answered at its door, the resume after a crash, and `clean` are recorded
-under strace. At each call that changes something (syscalls.py says which those are, and why no others) a new process
+under strace; so are a run in a workspace, `apply`, and `clean` of a failed run whose tree holds the only copy of its
+work (of these, what Raymond does: the processes of git are their own). At each call that changes something (syscalls.py says which those are, and why no others) a new process
 is killed, before the call is made; what is left is resumed until it is done and must have lost nothing. At each of
 them, and once at each kind of the others, the call fails instead: the command must carry on, or say in words what is
 wrong, and what is left must then come to the same end. What a command does before it first looks for its home is
@@ -36,11 +37,18 @@ class Stage(Struct, frozen=True):
     flow: str = "short"
     since: str = ""
     """The call from which on it is struck; empty: the first that is about the home."""
+    near: str = ""
+    """What the first call is about that is struck, if that says more."""
 
 
 def start(flow: str) -> tuple[str, ...]:
     """The command that starts a run."""
-    return ("run", str(_HERE / flow), "--id", ID, "--backend", "scripted-program")
+    way = ("--workspace", "isolated") if flow in INSIDE else ()
+    return ("run", str(_HERE / flow), "--id", ID, "--backend", "scripted-program", *way)
+
+
+INSIDE = ("place", "fails")
+"""The flows whose agents work in a workspace."""
 
 
 ANSWER = ("answer", ID, "main", "yes", "--no-resume")
@@ -52,6 +60,9 @@ _STAGES = (
     Stage("recover", "crashed", RESUME),
     Stage("door", "nothing", start("door"), flow="door", since="socket"),
     Stage("clean", "done", ("clean", ID)),
+    Stage("workspace", "repository", start("place"), flow="place", near="/workspace"),
+    Stage("apply", "worked", ("apply", ID), flow="place"),
+    Stage("drop", "failed", ("clean", ID), flow="fails"),
 )
 STAGES = {stage.name: stage for stage in _STAGES}
 
@@ -94,12 +105,14 @@ def points(records: Mapping[str, list[Call]]) -> Iterator[Point]:
     """Every point of the stages that were recorded.
 
     Each call that changes something crashes, and fails in one way; the first of its kind, in whatever stage, fails in
-    every way. Of the others only the first of a kind fails.
+    every way. Of the others only the first of a kind fails. In a workspace, only calls that change something are
+    struck, and fail if they are the first of a kind; of the many that remove a folder, every seventh is.
     """
     seen: set[tuple[str, str, bool]] = set()
     for stage in _STAGES:
+        trouble = _trouble_inside if stage.flow in INSIDE else _trouble
         for call in _struck(stage, records[stage.name]):
-            for what in _trouble(call, is_first=call.kind not in seen):
+            for what in trouble(call, is_first=call.kind not in seen):
                 yield Point(stage.name, call.name, call.about, call.number, what, call.when)
             seen.add(call.kind)
 
@@ -111,6 +124,8 @@ def _struck(stage: Stage, calls: list[Call]) -> list[Call]:
     else:
         # Only a run that lasts makes a cgroup, and it depends on the machine whether another one does.
         found = [call for call in begun(calls, "home") if "cgroup" not in call.about.lower()]
+    while found and stage.near not in found[0].about:
+        found = found[1:]
     return [call for call in found if not (call.changes and call.about.startswith(CODE))]
 
 
@@ -121,6 +136,16 @@ def _trouble(call: Call, *, is_first: bool) -> list[str]:
     if not is_first and errors:
         errors = [errors[call.when % len(errors)]]
     return [KILL, *errors]
+
+
+def _trouble_inside(call: Call, *, is_first: bool) -> list[str]:
+    if not call.changes or (call.name in _REMOVING and call.when % 7):
+        return []
+    errors = call.errors
+    return [KILL, errors[call.when % len(errors)]] if is_first and errors else [KILL]
+
+
+_REMOVING = ("unlinkat", "fchmod")
 
 
 def named(text: str, records: Mapping[str, list[Call]]) -> Point:

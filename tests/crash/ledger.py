@@ -1,7 +1,6 @@
 """What scripts note outside of everything Raymond keeps: which attempt of which visit really began and ended."""
 
 from collections import defaultdict
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -21,16 +20,16 @@ class Line(Struct):
     key: str
 
 
-def read(path: Path) -> list[Line]:
+def read(notes: str) -> list[Line]:
     """All notes in order."""
-    lines = [line.split() for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    lines = [line.split() for line in notes.splitlines()]
     return [Line(what, agent, state, int(attempt), key) for what, agent, state, attempt, key in lines]
 
 
-def check(path: Path, told: Story) -> None:
+def check(notes: str, told: Story) -> None:
     """A script whose end was journaled never runs again, and two attempts never run at once."""
     seen: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for line in read(path):
+    for line in read(notes):
         seen[line.key].append((line.attempt, line.what))
     scripts = {
         f"{told.run.start.key}-{visit.agent}-{visit.entered}": attempt
@@ -39,7 +38,7 @@ def check(path: Path, told: Story) -> None:
     }
     assert seen.keys() == scripts.keys(), "every script ran, and no other"
     for key, last in scripts.items():
-        notes = seen[key]
-        assert notes == sorted(notes, key=lambda one: (one[0], one[1] != "begin")), f"attempts at once: {key} {notes}"
-        assert len(notes) == len(set(notes)), f"an attempt ran twice: {key} {notes}"
-        assert notes[-2:] == [(last, "begin"), (last, "end")], f"not the last attempt finished: {key} {notes}"
+        lines = seen[key]
+        assert lines == sorted(lines, key=lambda one: (one[0], one[1] != "begin")), f"attempts at once: {key} {lines}"
+        assert len(lines) == len(set(lines)), f"an attempt ran twice: {key} {lines}"
+        assert lines[-2:] == [(last, "begin"), (last, "end")], f"not the last attempt finished: {key} {lines}"

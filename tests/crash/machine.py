@@ -24,20 +24,23 @@ main()
 class Machine(Place):
     """The place, with a home of its own; `condition` is one of trouble.CONDITIONS, or empty."""
 
-    def __init__(self, folder: Path, flow: Path, condition: str, chance: Random) -> None:
+    def __init__(self, folder: Path, flow: Path, condition: str, chance: Random, *, isolated: bool = False) -> None:
         self._home = folder / "home"
         self._home.mkdir(mode=0o700)
         self.condition = condition
         self.disk = condition == "disk" and _mount(self._home)
-        super().__init__(folder, self._home)
+        super().__init__(folder, self._home, isolated=isolated)
         self._flow = flow
         self._chance = chance
         self._clock = folder / "clock"
         self._mark = f"0.0{os.getpid()}{chance.randrange(10**9)}"
         self._limits: list[str] = []
         self.program = chance.random() < 0.5 and condition not in ("disk", "clock")
-        os.mkfifo(folder / "pause")
-        self.environment |= {"PAUSE": str(folder / "pause"), "MARK": self._mark}
+        # Inside, every step has its own /tmp, and makes its own.
+        pause = Path("/tmp/pause") if isolated else folder / "pause"
+        if not isolated:
+            os.mkfifo(pause)
+        self.environment |= {"PAUSE": str(pause), "MARK": self._mark}
         self._prepare(folder)
 
     def _prepare(self, folder: Path) -> None:
@@ -84,7 +87,7 @@ class Machine(Place):
 
     def begin(self) -> Command:
         backend = "scripted-program" if self.program else "scripted"
-        args = ("--id", self.id, "--input", "it", "--backend", backend, "--budget", "0")
+        args = ("--id", self.id, "--input", "it", "--backend", backend, "--budget", "0", *self.way)
         return self._drive("run", str(self._flow), *args)
 
     def resume(self, *args: str) -> Command:

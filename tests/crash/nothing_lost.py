@@ -43,6 +43,8 @@ class Expected(Struct):
     """What the turn of each prompt could see: the states that were asked before it, and itself."""
     gates: dict[str, list[str]] = {}
     """What the gate of each state found, from try to try."""
+    work: dict[str, str] = {}
+    """Of a run whose agents work in a workspace: the files that come home."""
 
     def reds(self, state: str) -> int:
         """How many turns of a visit end in a red gate."""
@@ -53,7 +55,8 @@ def expected(place: "Place") -> Expected:
     """The same from a run that nobody was in the way of."""
     told = runs.story(place.project, place.id)
     result = told.run.outcomes["main"].result
-    return Expected(result, _visits(told), _paid(_ends(place)), dict(_talks(place, told)))
+    work = place.person.work() if place.person else {}
+    return Expected(result, _visits(told), _paid(_ends(place)), dict(_talks(place, told)), work=work)
 
 
 def check(place: "Place", expected: Expected, endings: Iterable["Ending"] = (), *, paid_once: bool = False) -> None:
@@ -63,12 +66,15 @@ def check(place: "Place", expected: Expected, endings: Iterable["Ending"] = (), 
     told = runs.story(place.project, place.id)
     check_story(place, expected, told)
     gates.check(place, expected.gates)
-    ledger.check(place.ledger, told)
+    ledger.check(place.notes(), told)
     check_money(place, expected, told, paid_once=paid_once)
     for state, talk in _talks(place, told):
         whole, reds = expected.talks[state], expected.reds(state)
         assert talk in [whole[: len(whole) - less] for less in range(reds + 1)], f"{state} sees {talk}"
     check_left(place)
+    if place.person:
+        assert place.person.work() == expected.work, "the work that comes home"
+        place.person.check()
 
 
 def check_words(ending: "Ending") -> None:

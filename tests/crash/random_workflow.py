@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from crash import ledger, leftovers
 from crash.nothing_lost import Expected
+from crash.person import blob
 
 SHORT = ("goto", "reset", "later", "ask", "late", "loop", "error", "wait")
 """Moves to the next state; `later` is a goto that sleeps, `late` an ask that nobody answers in time, `loop` a state
@@ -152,6 +153,7 @@ class RandomWorkflow:
         maker = Maker(chance, features)
         self.start = maker.path(0, "START.sh", True, main=True)
         self.states = maker.states
+        self._makes_files = "files" in features
 
     def write(self, folder: Path, room: Path) -> Path:
         """The files of the workflow, and the checks of its gates in the directory where it runs."""
@@ -162,7 +164,8 @@ class RandomWorkflow:
                 (room / "tests" / f"{state.mark}.sh").write_text(_CHECK, "utf-8")
         (folder / DECOY).write_text("exit 9\n", "utf-8")
         for state in self.states:
-            (folder / state.name).write_text(_prompt(state) if state.is_prompt else _script(state), "utf-8")
+            text = _prompt(state) if state.is_prompt else _script(state, makes_files=self._makes_files)
+            (folder / state.name).write_text(text, "utf-8")
         replies: dict[str, Any] = {state.name: [_reply(state)] for state in self.states if state.is_prompt}
         if any(state.evaluator == "prompt" for state in self.states):
             replies[JUDGE] = {"text": "**Keep.**", "cost": JUDGED, "delay": "20ms"}
@@ -180,6 +183,12 @@ class RandomWorkflow:
         gates = {state.name: ["failed"] * state.reds + ["passed"] for state in self.states if state.gate}
         found = Expected(result="", finished=Counter(), cost=0.0, talks={}, gates=gates)
         found.result = _Walker(found, "main").walk(self.start, input, [])
+        if self._makes_files:
+            for state in self.states:
+                left = {f"tests/{state.mark}.sh": _checked(state), **_made(state)} if state.gate else {}
+                found.work |= {path: blob(text) for path, text in left.items()}
+        else:
+            found.work = {}
         return found
 
 
@@ -227,6 +236,7 @@ class _Walker:
         if state.move != "error":
             self._found.finished[self._agent, state.name] += state.visits
         if not state.is_prompt:
+            self._found.work[f"made.{self._agent}.{state.name}"] = blob(f"{state.name}\n")
             return given + f".{state.mark}" * state.visits, talk
         asked = 1 + state.tries.count("refused") + state.reds
         self._found.cost += state.cost * asked + (JUDGED if state.evaluator == "prompt" else 0.0)
@@ -276,7 +286,8 @@ def _prompt(state: State) -> str:
     return f"{head}This is {state.name}, given {{{{input}}}}.\n"
 
 
-_CHECK = 'read -rt 0.03 <> "$PAUSE"\n[ "$(cat "made/$1")" = right ]\n'
+_PAUSE = '[ -p "$PAUSE" ] || mkfifo "$PAUSE"\n'
+_CHECK = f'{_PAUSE}read -rt 0.03 <> "$PAUSE"\n[ "$(cat "made/$1")" = right ]\n'
 """A check that takes a moment: an agent has to have made something."""
 
 
@@ -325,15 +336,20 @@ while [[ $all =~ \"result\":\"([^\"]*)\"(.*) ]]; do given+="+${BASH_REMATCH[1]}"
 """What a script was given, and what a wait collected. All is done by the shell itself, which then needs no process."""
 
 
-def _script(state: State) -> str:
+_FILE = 'echo "$RAYMOND_STATE" > "made.$RAYMOND_AGENT_ID.$RAYMOND_STATE"\n'
+"""What a script leaves in the directory that it works in."""
+
+
+def _script(state: State, *, makes_files: bool) -> str:
     lines = [_policy(state), ledger.NOTE]
     if state.name == "START.sh":
         lines += [f"[[ $RAYMOND_RUN_INPUT != {QUICK} ]] || {{ echo '<result>{QUICK}</result>'; exit 0; }}\n"]
-    lines += ["note begin\n", _GIVEN, f'read -rt {max(state.pause, 0.001)} <> "$PAUSE"\n']
+    lines += [_PAUSE, "note begin\n", _GIVEN, f'read -rt {max(state.pause, 0.001)} <> "$PAUSE"\n']
     if state.leaves:
         lines += [leftovers.leave(state.leaves, state.mark)]
     if state.looks_for:
         lines += [leftovers.look(state.looks_for.partition(".")[0])]
+    lines += [_FILE] if makes_files else []
     lines += ["note end\n"]
     if state.stumbles:
         lines += ["(( RAYMOND_ATTEMPT > 1 )) || exit 4\n"]

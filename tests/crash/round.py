@@ -30,16 +30,17 @@ class Round:
 
     def __init__(self, seed: int, folder: Path, without: set[str]) -> None:
         self.seed = seed
-        self.plan = trouble.plan(Random(f"{seed} trouble"), without)
+        plan = trouble.plan(Random(f"{seed} trouble"), without)
+        self.plan = trouble.moved(plan, Random(f"{seed} workspace"), without)
         self._chance = Random(f"{seed} chance")
         self.workflow = RandomWorkflow(Random(f"{seed} workflow"), self.plan.features)
         room = folder / "room"
         flow = self.workflow.write(folder / "flow", room)
-        if self._chance.random() < 0.5:
+        if self._chance.random() < 0.5 and not self.plan.workspace:
             (folder / ".git").mkdir()  # then the runs are kept inside of the tree, and files are exchanged in place
-        self.machine = Machine(folder, flow, self.plan.condition, self._chance)
+        self.machine = Machine(folder, flow, self.plan.condition, self._chance, isolated=self.plan.workspace)
         self._flow = str(flow)
-        self._left = self.workflow.left(room)
+        self._left = {} if self.plan.workspace else self.workflow.left(room)
         self._drivers: list[Command] = []
         self._kills = 0
         self._abandoned = False
@@ -80,9 +81,13 @@ class Round:
             if one.ended and "drives r" not in one.wait().err and "holds the lock of r" not in one.wait().err:
                 self._abandoned = one.process.returncode < 0
                 if not self._abandoned or self._was_leaving():
-                    leftovers.note_leaving(self.machine.ledger)
+                    self._note_leaving()
         self._drivers = [one for one in self._drivers if not one.ended]
         return self._drivers
+
+    def _note_leaving(self) -> None:
+        if not self.plan.workspace:  # there, nothing is left to be ended
+            leftovers.note_leaving(self.machine.ledger)
 
     def _was_leaving(self) -> bool:
         """Whether a driver that was killed had nothing left to do but to end what was left running."""
@@ -156,7 +161,7 @@ class Round:
                 one.process.terminate()  # it may have begun after the stop, and wait for room that never comes
             one.wait()
         if args:
-            leftovers.note_leaving(self.machine.ledger)
+            self._note_leaving()
 
     def _now(self) -> None:
         self._stop("--now")
@@ -204,6 +209,10 @@ class Round:
     def _clean(self) -> None:
         self._command("clean", *self._chance.choice((("other",), ())))
 
+    def _person(self) -> None:
+        if self.machine.person:
+            self.machine.person.act(self._chance)
+
     # --- the end
 
     def _finish(self) -> None:
@@ -225,10 +234,13 @@ class Round:
         endings = [command.wait() for command in self.machine.commands]
         crashes = any("crash" in state.tries for state in self.workflow.states)
         gentle = self.machine.program and not crashes and self.plan.names <= trouble.GENTLE
-        nothing_lost.check(self.machine, self.workflow.expected("it"), endings, paid_once=gentle)
+        expected = self.workflow.expected("it")
+        if self.machine.person:
+            expected.work = self.machine.person.taken | expected.work
+        nothing_lost.check(self.machine, expected, endings, paid_once=gentle)
         gates.check_files(self.machine, self._left)
         assert all(taken <= 1 for taken in self._successes.values()), "two answers to one question were taken"
-        if not self.plan.names & {"all", "resumes"}:
+        if not self.plan.names & {"all", "resumes", "workspace"}:
             leftovers.check(self.machine.ledger)
         nothing_lost.check_views(self.machine)
         if self.seed % 4 == 0:

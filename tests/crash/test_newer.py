@@ -1,4 +1,4 @@
-"""Journals of newer releases, and damaged ones: refused with everything left as it was."""
+"""Journals of other versions, and damaged ones: refused with everything left as it was."""
 
 import contextlib
 import os
@@ -64,10 +64,10 @@ def refused(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str], monke
     return said.pop()
 
 
-# --- newer
+# --- of another version
 
 
-def test_an_event_of_a_newer_release_is_refused(
+def test_an_event_of_another_version_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = lines()
@@ -78,7 +78,7 @@ def test_an_event_of_a_newer_release_is_refused(
     assert refused(tmp_path, b"".join(data[:12]), capsys, monkeypatch) == (
         "error: line 12 of JOURNAL has something that this version does not know "
         "(Invalid value 'AgentDreamt' - at `$.events[0].type`)\n"
-        "hint: it was written by a newer Raymond: use that one; nothing was changed\n"
+        "hint: it was written by another version of Raymond: use that one; nothing was changed\n"
     )
 
 
@@ -90,19 +90,41 @@ def test_a_value_of_another_kind_is_refused(
     assert refused(tmp_path, b"".join(data), capsys, monkeypatch) == (
         "error: line 3 of JOURNAL has something that this version does not know "
         "(Expected `int`, got `object` - at `$.events[0].step`)\n"
-        "hint: it was written by a newer Raymond: use that one; nothing was changed\n"
+        "hint: it was written by another version of Raymond: use that one; nothing was changed\n"
     )
 
 
-def test_a_higher_format_is_refused(
+def of_format(number: int) -> bytes:
+    """The journal of another version; nothing but its first line has to be known of it."""
+    other = record.line(b'{"seq":1,"time":"once","mood":"new","events":[{"type":"RunDreamt"}]}')
+    return record.line(b'{"format":%d,"id":"rich","mood":"new"}' % number) + other
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 99])
+def test_every_other_format_is_refused_lower_or_higher(
+    number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refused(tmp_path, of_format(number), capsys, monkeypatch) == (
+        f"error: JOURNAL has format {number}, but this version of Raymond reads only 2; nothing was changed\n"
+        "hint: finish it with the version that began it, or remove it: `raymond clean --force rich`\n"
+    )
+
+
+def test_a_run_of_another_format_is_removed_only_with_force(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = lines()
-    data[0] = record.line(record.bare(data[0]).replace(b'"format":1', b'"format":2'))
-    assert refused(tmp_path, b"".join(data), capsys, monkeypatch) == (
-        "error: JOURNAL has format 2; this Raymond reads up to 1\n"
-        "hint: use the newer Raymond that wrote it; nothing was changed\n"
-    )
+    project, path = place(tmp_path, of_format(1))
+    monkeypatch.chdir(tmp_path)
+    for command in (["clean", "rich"], ["doctor", "--repair", "rich"]):
+        assert cli.main(command) == 1
+        assert capsys.readouterr().err.startswith(f"error: {path} has format 1, but this version of Raymond reads")
+    assert cli.main(["clean", "--keep", "0s"]) == 0
+    held = lock.take(project.run("rich"))
+    assert cli.main(["clean", "--force", "rich"]) == 1, "a process drives it"
+    held.release()
+    assert path.read_bytes() == of_format(1)
+    assert cli.main(["clean", "--force", "rich"]) == 0
+    assert os.listdir(project.runs) == []
 
 
 # --- damaged

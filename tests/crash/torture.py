@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from crash import nothing_lost, runs
 from crash.nothing_lost import Expected
+from crash.person import LEDGER, Person
 from raymond.store import home as homes
 from raymond.store import journal
 from raymond.store.project import Project
@@ -51,10 +52,12 @@ class Place:
     before: tuple[str, ...] = ()
     """What stands before every command, such as what limits it."""
 
-    def __init__(self, folder: Path, home: Path | None = None) -> None:
+    def __init__(self, folder: Path, home: Path | None = None, *, isolated: bool = False) -> None:
         self.room = folder / "room"
         self.project: Project = runs.project_in(self.room, home)
-        self.ledger = folder / "ledger"
+        self.person = Person(self.room, self.project.run(ID).workspace) if isolated else None
+        """Where agents work in a workspace: who has the repository."""
+        self.ledger = self.room / LEDGER if isolated else folder / "ledger"
         self.journal = Path(self.project.run(ID).journal)
         kept = {
             name: value
@@ -86,7 +89,19 @@ class Place:
 
     def begin(self) -> "Command":
         """The run that is to be tortured."""
-        return self.start("run", str(FLOW), "--id", ID, "--input", "it", "--backend", "scripted-program")
+        args = ("--id", ID, "--input", "it", "--backend", "scripted-program", *self.way)
+        return self.start("run", str(FLOW), *args)
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """The flags that say where agents work."""
+        return ("--workspace", "isolated") if self.person else ()
+
+    def notes(self) -> str:
+        """What scripts have noted."""
+        if self.person:
+            return self.person.read(LEDGER)
+        return self.ledger.read_text("utf-8") if self.ledger.exists() else ""
 
     def resume(self, *args: str) -> "Command":
         """Take it up."""
@@ -137,6 +152,9 @@ class Command:
     @property
     def has_spoken(self) -> bool:
         return self._err.stat().st_size > 0
+
+    def has_said(self, text: str) -> bool:
+        return text in self._err.read_text("utf-8")
 
     def kill(self) -> None:
         self.process.kill()
@@ -251,9 +269,9 @@ TALKS = {
 """A callee sees its caller's conversation and nothing else."""
 
 
-def unbroken(folder: Path) -> Expected:
+def unbroken(folder: Path, *, isolated: bool = False) -> Expected:
     """What the same run comes to with nobody in its way."""
-    place = Place(folder, folder / "home")
+    place = Place(folder, folder / "home", isolated=isolated)
     done = place.begin().wait()
     assert done.code == 0, done.err
     found = nothing_lost.expected(place)

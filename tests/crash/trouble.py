@@ -9,6 +9,8 @@ from random import Random
 
 from msgspec import Struct
 
+from raymond.workspace import ability
+
 EVENTS = {
     "kill": "kill -9 of whoever drives the run, also while it is being resumed",
     "early": "the same within a moment after its start",
@@ -33,8 +35,22 @@ LEFTOVERS = {
     "leftovers": "processes that scripts leave running, which a crash must not end",
     "unmarked": "the same without the mark in their environment",
 }
+MEANWHILE = {"person": "a person who commits, changes files and lets git remove what nothing refers to"}
+"""What happens besides where agents work in a workspace, and the person in the checkout."""
 KILLS = {"kill", "early", "all", "dead", "resumes"}
-GENTLE = {"kill", "early", "stop", "answers", "resumes", "clean", "portable", "leftovers", "unmarked"}
+GENTLE = {
+    "workspace",
+    "kill",
+    "early",
+    "stop",
+    "answers",
+    "resumes",
+    "clean",
+    "portable",
+    "leftovers",
+    "unmarked",
+    "person",
+}
 """What lets turns live, so that none is paid for twice."""
 
 
@@ -44,10 +60,12 @@ class Plan(Struct):
     events: list[str]
     condition: str
     leftovers: list[str]
+    workspace: bool = False
+    """Agents work in a workspace."""
 
     @property
     def names(self) -> set[str]:
-        return {*self.events, *self.leftovers, *filter(None, [self.condition])}
+        return {*self.events, *self.leftovers, *filter(None, [self.condition, "workspace" if self.workspace else ""])}
 
     @property
     def features(self) -> set[str]:
@@ -55,6 +73,7 @@ class Plan(Struct):
         # A turn that was killed is a try, and then the replies for the next tries are not the ones that were meant.
         found = set() if "program" in self.events or self.condition in ("processes", "descriptors") else {"tries"}
         found |= {"naps"} if self.condition == "clock" else set()
+        found |= {"files"} if self.workspace else set()
         if self.condition in ("processes", "disk"):
             return found  # a script that could start nothing or write nothing would fail by itself
         found |= {"judges"}
@@ -81,6 +100,18 @@ def plan(chance: Random, without: set[str]) -> Plan:
     )
 
 
+def moved(plan: Plan, chance: Random, without: set[str]) -> Plan:
+    """The same trouble in a workspace, in one of three rounds where there can be one."""
+    if chance.random() > 0.33 or plan.condition in ("processes", "disk") or "workspace" in without | impossible():
+        return plan
+    events = list(plan.events)
+    if chance.random() < 0.5 and "person" not in without:
+        events.insert(chance.randint(0, len(events)), "person")
+    # What a step leaves running ends with it there.
+    return Plan(events=events, condition=plan.condition, leftovers=[], workspace=True)
+
+
 def impossible() -> set[str]:
     """What cannot be done to this machine."""
-    return {"processes"} if os.geteuid() or not shutil.which("setpriv") else set()
+    found = {"processes"} if os.geteuid() or not shutil.which("setpriv") else set()
+    return found | ({"workspace"} if ability.probe("/tmp").problem else set())

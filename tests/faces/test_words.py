@@ -357,6 +357,8 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         "scripted_cost_usd": 0.0,
         "cost_is_estimated": False,
         "budget_usd": 10.0,
+        "workspace": "here",
+        "work": None,
         "agents": [
             {
                 "id": "main",
@@ -442,6 +444,8 @@ def test_an_outcome_says_how_a_run_ended_who_failed_and_who_asks() -> None:
         "iterations": 4,
         "agents": 4,
         "agents_failed": 1,
+        "workspace": "here",
+        "work": None,
         "started_at": times.instant(START),
         "ended_at": None,
     }

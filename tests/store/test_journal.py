@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from raymond.control import runs
-from raymond.errors import JournalError, NewerJournal, RunExists
+from raymond.errors import JournalError, OtherFormat, RunExists
 from raymond.machine.events import AgentStarted, Decision, RunResumed, RunStarted
 from raymond.machine.run import Run
 from raymond.store import journal, journal_file, lock, repair, snapshot
@@ -413,7 +413,7 @@ def test_a_line_of_an_unexpected_shape_is_an_error_with_its_number(tmp_path: Pat
             look(folder)
         assert str(caught.value).startswith(f"line 3 of {folder.journal} ")
         assert caught.value.line == 3
-    with pytest.raises(NewerJournal):
+    with pytest.raises(OtherFormat):
         repair.repair(folder)
     assert runs.row(project, "r").status == "unreadable"
 
@@ -431,7 +431,7 @@ def test_a_beginning_of_an_unexpected_shape_is_an_error(tmp_path: Path, body: by
 def test_a_first_line_that_is_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
     folder = create(project_in(tmp_path))
     os.truncate(folder.journal, 0)
-    add_line(folder, b'{"format":1,"id":"r","more":%b' % DEEP)
+    add_line(folder, b'{"format":2,"id":"r","more":%b' % DEEP)
     with pytest.raises(JournalError) as caught:
         journal.read(folder)
     assert caught.value.line == 1

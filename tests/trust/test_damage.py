@@ -1,4 +1,4 @@
-"""A record that is damaged, forged or newer is an error with its line, in every command; nothing is thrown away."""
+"""A record that is damaged, forged or of another version is an error with its line, in every command; nothing is thrown away."""
 
 import json
 import os
@@ -108,34 +108,34 @@ def test_a_long_text_cannot_be_a_file_from_elsewhere(room: Place, form: str) -> 
     assert room.journal().read_bytes() == data
 
 
-# --- newer
+# --- of another version
 
 
-def newer(room: Place, seq: int) -> bytes:
+def foreign(room: Place, seq: int) -> bytes:
     line = {"seq": seq, "time": "2026-01-17T14:03:23.120Z", "events": [{"type": "AgentDreamt", "agent": "main"}]}
     return record.line(json.dumps(line, separators=(",", ":")).encode())
 
 
-def test_repair_leaves_a_journal_of_a_newer_raymond_alone(room: Place) -> None:
+def test_repair_leaves_a_journal_of_another_version_alone(room: Place) -> None:
     room.ask()
     with room.journal().open("ab") as file:
-        file.write(newer(room, len(room.lines())))
+        file.write(foreign(room, len(room.lines())))
     before = contents(room.folder())
     done = room.raymond("doctor", "--repair", "r")
     assert done.returncode == 1, no_traceback(done)
-    assert "newer" in done.stderr
+    assert "another version of Raymond" in done.stderr
     assert contents(room.folder()) == before
 
 
-def test_repair_leaves_a_damaged_journal_alone_when_a_newer_raymond_went_on_with_it(room: Place) -> None:
+def test_repair_leaves_a_damaged_journal_alone_when_another_version_went_on_with_it(room: Place) -> None:
     room.ask()
     lines = room.journal().read_bytes().splitlines(keepends=True)
     lines[2] = lines[2].replace(b'"seq":', b'"sep":')
-    room.journal().write_bytes(b"".join([*lines, newer(room, len(lines))]))
+    room.journal().write_bytes(b"".join([*lines, foreign(room, len(lines))]))
     before = contents(room.folder())
     done = room.raymond("doctor", "--repair", "r")
     assert done.returncode == 1, no_traceback(done)
-    assert "newer" in done.stderr
+    assert "another version of Raymond" in done.stderr
     assert contents(room.folder()) == before
 
 

@@ -41,7 +41,8 @@ class Checkout:
         return self.place.open(list(carry), lambda text: None, 0.0)
 
     def harvest(self) -> Harvest:
-        return self.place.harvest()
+        with self.place.alone():
+            return self.place.harvest()
 
     def save(self) -> str:
         """Save what is in the tree under a reference of the project."""

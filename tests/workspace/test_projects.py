@@ -15,7 +15,7 @@ STATUS = "git status --short; git log --format=%s -1; cat README"
 
 def refusal(checkout: Checkout) -> tuple[str, str]:
     with pytest.raises(UsageError) as raised:
-        tree.check(str(checkout.path) if (checkout.path / ".git").exists() else "")
+        tree.check(str(checkout.path) if (checkout.path / ".git").exists() else "", [], copies=False)
         checkout.open()
     assert not (checkout.path.parent / "place/1/whole").exists()
     return str(raised.value), raised.value.hint
@@ -76,7 +76,7 @@ def test_conflicts_that_are_not_resolved_are_refused(checkout: Checkout) -> None
     with pytest.raises(AssertionError):
         checkout.git("merge", "-q", "x")
     assert refusal(checkout) == (
-        "the project has conflicts that are not resolved",
+        "a has conflicts that are not resolved",
         "finish the merge, or use --workspace here",
     )
 

@@ -138,11 +138,12 @@ def test_a_run_that_failed_keeps_its_tree_until_it_is_cleaned_and_saves_it_first
 
 def test_a_tree_that_cannot_be_saved_is_not_dropped(person: Person) -> None:
     person.begin()
-    lock = person.write(".git/refs/raymond/r/tip.lock", "")
+    lock = person.write(".git/refs/raymond/r/tip.lock/full", "")
     done = person.run("echo work > work")
     assert "the work is not saved yet" in done.stderr
     assert list(person.raymond_home.rglob("workspace/1/tree/work"))
     lock.unlink()
+    lock.parent.rmdir()
     assert person.raymond("apply", "r").returncode == 0
     assert (person.project / "work").read_text("utf-8") == "work\n"
 

@@ -24,7 +24,8 @@ def main() -> None:
 def _do(asked: dict[str, Any]) -> dict[str, Any] | None:
     place = Place(asked["folder"], asked["top"], "r", asked["raymond"], "isolated")
     if asked["do"] == "harvest":
-        taken = place.harvest()
+        with place.alone():
+            taken = place.harvest()
         commit = place.save(taken, "work\n", 0.0)
         return {"tree": taken.tree, "left_out": taken.left_out, "commit": commit}
     place.open(asked["carry"], lambda text: None, 0.0)

@@ -90,7 +90,10 @@ class ScriptedProgram:
         argv += ["--max-budget-usd", f"{turn.cap:.4f}"] if turn.cap else []
         if turn.base:
             argv += ["--resume", turn.base, "--fork-session"]
-        return Command(argv, files={"reply.json": msgspec.json.encode(reply)})
+        if turn.isolated:
+            make_private(self._sessions)  # only what is there can be shown inside
+        folders = {self._sessions: self._sessions} if turn.isolated else {}
+        return Command(argv, files={"reply.json": msgspec.json.encode(reply)}, folders=folders)
 
     def reader(self, turn: Turn) -> StreamReader:
         """The lines are Claude's."""

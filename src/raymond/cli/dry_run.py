@@ -31,6 +31,7 @@ def show(plan: Plan) -> str:
         f"workflow: {plan.scope_dir} ({words.many(plan.files, 'file')}, {plan.digest[:16]})",
         *_step(plan.step),
         *_programs(plan),
+        *_workspace(plan),
         f"rights:   {_rights(plan)}",
         *(f"settings: {trusting.use(one.names, one.is_used, one.why)}" for one in plan.uses),
         *_limits(plan),
@@ -54,6 +55,7 @@ def document(plan: Plan, tried: Mapping[str, Found] = {}) -> str:
         "prompt": step.prompt,
         "programs": [{key: getattr(one, key) for key in _PROGRAM} for one in plan.programs],
         "budget_usd": start.budget or None,
+        "workspace": start.workspace,
         "gates": [_gate_document(one, tried.get(one.state.name)) for one in plan.gates],
         "warnings": [_finding(one) for one in plan.warnings],
         "errors": [],
@@ -70,6 +72,7 @@ def refusal(error: Error, warnings: Sequence[Diagnostic]) -> str:
         "prompt": None,
         "programs": [],
         "budget_usd": None,
+        "workspace": None,
         "gates": [],
         "warnings": [_finding(one) for one in warnings],
         "errors": [_finding(one) for one in error.diagnostics] if isinstance(error, WorkflowError) else [alone],
@@ -101,6 +104,17 @@ def _step(step: FirstStep) -> list[str]:
 
 def _programs(plan: Plan) -> list[str]:
     return [f"{'' if at else 'answers:':<9} {words.program(one)}" for at, one in enumerate(plan.programs)]
+
+
+def _workspace(plan: Plan) -> list[str]:
+    """Where agents work, unless that is here, and with what."""
+    start = plan.start
+    if start.workspace == "here":
+        return []
+    lent = f"; lent: {', '.join(start.lend)}" if start.lend else ""
+    carried = f"; carried: {', '.join(start.carry)}" if start.carry else ""
+    net = "; no network" if start.net == "off" else ""
+    return [f"works:    {words.way(start.workspace)}{carried}{lent}{net}"]
 
 
 def _rights(plan: Plan) -> str:

@@ -32,7 +32,7 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
         about = (seen.run, seen.status, seen.pid, found.transcripts)
         with clock.of(sys.stdout):
             unheard, then = _unheard(found, seen)
-            more, width = [*_left(found, seen), *unheard], width_of(sys.stdout)
+            more, width = [*_workspace(found, seen), *_left(found, seen), *unheard], width_of(sys.stdout)
             gates = gate_progress.of(found.project, seen.run)
             checks = {agent: (one.command, one.tries) for agent, one in gates.items()}
             lines = overview(*about, every=every, host=seen.host, width=width, more=more, then=then, checks=checks)
@@ -40,6 +40,15 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
     if seen.note:
         print("\n".join(told(seen.note, MARGIN, width_of(sys.stderr))), file=sys.stderr)
     return 0
+
+
+def _workspace(found: RunHandle, seen: Seen) -> list[str]:
+    """Where its agents work, if not here."""
+    if seen.run.tree is None:
+        return []
+    from raymond.control import workspaces
+
+    return hung(visible(workspaces.describe(found.project, seen.run)), INDENT, width_of(sys.stdout))
 
 
 def _left(found: RunHandle, seen: Seen) -> list[str]:

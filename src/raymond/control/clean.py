@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from time import monotonic, sleep
 from time import time as now
 
 from raymond.control import inside, naming, runs
 from raymond.control.handle import RunHandle
-from raymond.errors import JournalError, RunBusy, UsageError, WorkspaceError
+from raymond.errors import JournalError, OtherFormat, RunBusy, UsageError, WorkspaceError
 from raymond.language.refusal import Refusal
 from raymond.machine.run import Run
 from raymond.store import clean, lock
@@ -30,8 +29,19 @@ def named(ids: Sequence[str], *, force: bool = False) -> list[RunHandle | UsageE
     """The runs that `ids` name, finished or not with `force`; why one is not removed."""
     found = dict.fromkeys(naming.named(id, changes=True, verb="clean") for id in ids)
     for project, id in found:
-        inside.check(runs.look(project, id).run.start, "clean")
+        _check_allowed(project, id, force=force)
     return [RunHandle(project, id) if force else _checked(project, id) for project, id in found]
+
+
+def _check_allowed(project: Project, id: str, *, force: bool) -> None:
+    try:
+        start = runs.look(project, id).run.start
+    except OtherFormat:
+        if not force:
+            raise
+        inside.check_person("clean")  # nobody can tell which step began it
+    else:
+        inside.check(start, "clean")
 
 
 def cancel(run: RunHandle) -> None:
@@ -42,8 +52,11 @@ def cancel(run: RunHandle) -> None:
     from raymond.control import steer
     from raymond.control.deliver import Left
 
-    if _finished(run.project, run.id) is not None or _is_lost(run.project, run.id):
-        return
+    try:
+        if _finished(run.project, run.id) is not None or _is_lost(run.project, run.id):
+            return
+    except OtherFormat:
+        return  # nothing can be written to its journal
     try:
         done = steer.cancel(run.project, run.id)
     except RunBusy:
@@ -76,34 +89,40 @@ def _checked(project: Project, id: str) -> RunHandle | UsageError:
 def remove(run: RunHandle, *, force: bool = False) -> None:
     """Remove a run; an unfinished one that another host may still drive is refused.
 
-    With `force` also one that has the only copy of files whose tree is gone.
+    With `force` also one that has the only copy of files whose tree is gone, and one of another format: what its steps
+    left running cannot be told then.
     """
-    read, folder = run.read(), run.project.run(run.id)
+    folder = run.project.run(run.id)
+
+    def first() -> None:
+        _give_back(run.id, folder.seals, force=force)
+        _save_work(run.project, run.id, force=force)
+
+    try:
+        read = run.read()
+    except OtherFormat:
+        if not force:
+            raise
+        clean.remove_run(run.project, run.id, finished=False, first=first)
+        return
     # A driver that leaves ends what is left running, then removes the spool: looking again takes milliseconds a run.
     is_left = not read.final_status or os.path.exists(folder.spool) or os.path.exists(folder.cgroups)
     left = Leftovers(folder, read.start) if is_left else None
-    give_back = partial(_give_back, run.id, folder.seals, force=force)
-    save = partial(_save_work, run.project, read, force=force) if read.tree else _nothing
-    clean.remove_run(
-        run.project, run.id, left, finished=bool(read.final_status), first=lambda: (give_back(), save())[0]
-    )
+    clean.remove_run(run.project, run.id, left, finished=bool(read.final_status), first=first)
 
 
-def _nothing() -> None:
-    """There is no workspace."""
-
-
-def _save_work(project: Project, read: Run, *, force: bool) -> None:
+def _save_work(project: Project, id: str, *, force: bool) -> None:
     """What agents did in a workspace stays under a reference of the repository."""
+    if not os.path.exists(project.run(id).workspace):
+        return
     from raymond.control import workspaces
 
-    place = workspaces.find(project, read)
+    place = workspaces.at(project, id)
     if not place.is_there or (force and not os.path.isdir(project.tree)):
         return
     try:
         workspaces.save(place)
     except (WorkspaceError, OSError) as error:
-        id = read.start.workflow_id
         hint = f"raymond clean --force {id} removes it all the same" if not os.path.isdir(project.tree) else ""
         raise JournalError(f"{id} stays: the work in its workspace cannot be saved: {error}", hint=hint) from None
 

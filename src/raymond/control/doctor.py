@@ -66,7 +66,17 @@ class Finding(Struct, frozen=True):
 
 def examine() -> list[Finding]:
     """Check everything runs need here; no run is started."""
-    return [_python(), _programs(), _processes(), *_home(), _config(), *_trust(), *_backends(), *_runs()]
+    return [
+        _python(),
+        _programs(),
+        _processes(),
+        *_home(),
+        *_workspaces(),
+        _config(),
+        *_trust(),
+        *_backends(),
+        *_runs(),
+    ]
 
 
 def repair_journal(home: Project, id: str) -> Repair:
@@ -141,6 +151,20 @@ def _home() -> list[Finding]:
     except Error as error:
         return [_wrong("home", str(error), error.hint)]
     return [*_storage(here.home), _project(here)]
+
+
+def _workspaces() -> list[Finding]:
+    """Whether a step can be isolated, found out by doing it."""
+    from raymond.workspace import ability
+
+    try:
+        folder = homes.find().path
+    except Error:
+        return []  # that is said already
+    found = ability.probe(folder)
+    if not found.problem:
+        return [Finding("workspace", "steps can be isolated: --workspace isolated")]
+    return [Finding("workspace", f"steps cannot be isolated: {found.problem}", hint=found.hint)]
 
 
 def _storage(home: homes.Home) -> list[Finding]:
@@ -284,7 +308,16 @@ def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool, is_defaul
     )
     ok = bool(found.payer) or not needed or _HIDES_LOGINS
     hint = "" if found.payer else found.hint
-    return [Finding(name, told, ok, hint, about, needed=needed), *_acts(name, found.acts)]
+    return [Finding(name, told, ok, hint, about, needed=needed), *_acts(name, found.acts), *_login(name, backend)]
+
+
+def _login(name: str, backend: object) -> list[Finding]:
+    """What isolated agents would get of its login, where there is something to know."""
+    from raymond.backends import guard
+
+    login = guard.login(backend)
+    told = login.problem or login.note
+    return [Finding(name, f"--workspace isolated: {told}", hint=login.hint, needed=False)] if told else []
 
 
 def _acts(name: str, acts: tuple[str, ...]) -> list[Finding]:

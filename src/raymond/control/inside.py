@@ -19,6 +19,8 @@ from raymond.steps.working_directory import allowed, is_inside
 from raymond.store import journal
 from raymond.system.marks import MARK
 
+WORKSPACE = "RAYMOND_WORKSPACE"
+"""Says to a step how it works, if not here."""
 _GONE = "the process that drives it has ended: resume it first"
 
 
@@ -55,6 +57,13 @@ def check(start: RunStarted, what: str) -> None:
 def refusal(start: RunStarted, what: str) -> Refusal | None:
     """Why this process may not do `what` with the run that began with `start`."""
     return barred(start.key, start.inside, what, origin.this())
+
+
+def check_workspace() -> None:
+    """Refuse to start a run in a step that cannot reach the place where runs are kept."""
+    if os.environ.get(WORKSPACE) == "isolated":
+        hint = "let the workflow fork agents instead, or start it in a state that works here"
+        raise UsageError("a step that works isolated cannot start a run", hint=hint)
 
 
 def check_agent(what: str) -> None:

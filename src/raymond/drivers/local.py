@@ -18,7 +18,7 @@ from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
 from raymond.machine.conductor import Conductor, Orders
 from raymond.machine.decide import begin
-from raymond.machine.events import UNRECORDED, Decision, Program, Recording, RunStopped
+from raymond.machine.events import UNRECORDED, Decision, Event, Program, Recording, RunStopped
 from raymond.machine.inputs import Ending
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.requests import driver_died
@@ -202,14 +202,24 @@ class Driver:
             from raymond.drivers import workplace
 
             now = self._clock()
-            saved = workplace.save(self._place, self.run, self._face.on_note, now)
-            if saved is None:
-                return
-            self._conductor.note(saved, now)
-            self._upkeep.must_sync = True
-            self._carry_out([])
-            if self.run.is_over:
-                self._place.drop()
+
+            def note(saved: list[Event]) -> None:
+                self._conductor.note(saved, now)
+                self._upkeep.must_sync = True
+                self._carry_out([])
+
+            workplace.save(self._place, self.run, self._face.on_note, now, note)
+
+    def tidy(self) -> None:
+        """Of a run that is over: bring home the work that a driver which was killed had not."""
+        if self._place and self._place.is_left:
+            from raymond.drivers import workplace
+
+            if self._place.is_there:
+                self._save_work()
+            else:
+                workplace.drop(self._place, self._face.on_note)  # the kill came while it was removed
+            self._upkeep.leave(self.run)
 
     def _recover(self, restart: bool, at_once: bool, fresh: bool, retries: bool) -> None:
         """Settle every step that was started and not ended, before anything else."""

@@ -63,6 +63,8 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
         "scripted_cost_usd": round(run.scripted, 6),
         "cost_is_estimated": run.estimated,
         "budget_usd": run.limits.budget or None,
+        "workspace": start.workspace,
+        "work": run.saved or None,
     }
 
 
@@ -176,6 +178,8 @@ def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str,
         "iterations": run.iterations,
         "agents": run.started,
         "agents_failed": run.lost + run.failed_count,
+        "workspace": run.start.workspace,
+        "work": run.saved or None,
         "started_at": instant(run.started_at),
         "ended_at": instant(run.now) if run.final_status or run.stop else None,
     }

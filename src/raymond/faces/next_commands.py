@@ -19,7 +19,7 @@ def next_command(run: Run, now: float = 0.0) -> str:
     """The command to run next; with `now`, a question whose time is over is not to be answered."""
     id, status = run.start.workflow_id, run_status(run)
     if run.is_over:
-        return f"raymond logs {id}"
+        return f"raymond {'apply' if run.saved else 'logs'} {id}"
     asking = [agent for agent in run.agents.values() if agent.status == "asking"]
     if status == "waiting" and not all(agent.visit.is_overdue(now) for agent in asking):
         return f"raymond answer {id}"

@@ -66,6 +66,7 @@ def ending(
         f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
         *_outcome(run, width, with_result=with_result),
         *_collected(run, width),
+        *([f"work:   refs/raymond/{id}/tip"] if run.saved else []),
         *_scripted(run),
         *(f"denied: {one}" for one in words.denied(run)),
         *(f"left:   {one}" for one in left),

@@ -1,6 +1,7 @@
 """What happened: the facts a run is made of, in past tense.
 
-Names of states are resolved, directories absolute, times UTC seconds: folding a journal needs nothing else.
+A change of an event raises the format of the journal (store/journal.py). Names of states are resolved, directories
+absolute, times UTC seconds: folding a journal needs nothing else.
 """
 
 from typing import Literal, TypeAlias, TypeGuard

@@ -190,6 +190,7 @@ class GateStep(Step):
 
     def _gone(self, code: int | None) -> None:
         self._has_ended, self._exit = True, code
+        self.come_out(code)
         while self._read():
             pass
         self._conclude()
@@ -211,6 +212,11 @@ class GateStep(Step):
         if found is None and (self._exit is None or self._exit < 0 or self._exit > _BY_SIGNAL):
             self._die()
             return
+        if found is None and self.refused and self.refused[0] != "setup":
+            self.fail(*self.refused, Spending(offset=self._record.end(interrupted=True)))
+            return
+        if found is None and self.refused:
+            found = Found(verdict="could not start", reason=self.refused[1])
         if found is None:
             reason = f"the verifier ended with exit code {self._exit}: {self._said.strip()[-_MOST_SAID:]}".rstrip(": ")
             found = Found(verdict="could not start", reason=reason)

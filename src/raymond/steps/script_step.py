@@ -301,6 +301,7 @@ class ScriptStep(Step):
 
     def _gone(self, code: int | None) -> None:
         self._exit = code
+        self.come_out(code)
         self._ended_at = time.monotonic()
         for fd in list(self._open):
             # Most scripts say little: that is all of it then, and the second read finds the end of the pipe.
@@ -361,8 +362,8 @@ class ScriptStep(Step):
             self.fail(kind or "crash", error, spent, self._exit, output=self._output(error))
         elif self._exit is None:
             self.fail("crash", UNKNOWN_EXIT, spent)
-        elif why := self.refusal(self._exit):
-            self.fail("setup", f"its workspace cannot be entered: {why}", spent)
+        elif self.refused:
+            self.fail(*self.refused, spent)
         elif self._exit:
             kind, error = _what_failed(self._exit, self._errors)
             self.fail(kind, error, spent, self._exit, output=self._output(error))
@@ -376,7 +377,7 @@ class ScriptStep(Step):
                 reading=reading,
                 spent=spent,
                 directories=directories(job, asked, self.host.place),
-                files=shown_files(self.outside(job.cwd), asked),
+                files=shown_files(job.cwd, self.outside(job.cwd), asked),
                 text=self._printed if job.policy.evaluator else "",
             )
             self.host.report(self, output)

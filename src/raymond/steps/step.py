@@ -1,6 +1,7 @@
 """A step while it runs: a process, its time limits, and how it is stopped."""
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # most runs have no workspace, and start without it
     from raymond.workspace.place import Place
 
 FAR = float("inf")
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 UNKNOWN_EXIT = "its exit code is unknown: another part of this process has taken it"
 """Of a process that we started ourselves: it may have failed, so it has not succeeded."""
 
@@ -147,6 +149,8 @@ class Step:
         """The failure class and error of a step that we stopped."""
         self.is_cut = False
         """It is stopped for a person or with its run, so that it has not failed."""
+        self.refused: tuple[Kind, str] | None = None
+        """The failure class and error of a step that found no place, or no room, to work in."""
 
     def start(self) -> None:
         """Start the process."""
@@ -218,11 +222,19 @@ class Step:
         self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent))
 
     def entered(
-        self, argv: list[str], env: Mapping[bytes, bytes], shown: Mapping[str, bool], needs: Iterable[str] = ()
+        self,
+        argv: list[str],
+        env: Mapping[bytes, bytes],
+        shown: Mapping[str, bool],
+        needs: Iterable[str] = (),
+        written: Mapping[str, str] = {},
+        *,
+        only_reads: bool = False,
     ) -> tuple[list[str], Mapping[bytes, bytes], str]:
         """What to start, with which environment and in which directory, so that the step works where it should.
 
         `shown` are paths that it finds although they are in places that are empty for it, and whether it may write.
+        `written`: where it finds other places that it may write, and where these are. `only_reads`: not the project.
         """
         job, place = self.job, self.host.place
         if place is None or job.way == "here":
@@ -232,24 +244,35 @@ class Step:
 
             shown = {**shown, **home.lent(job.lend, env), self.host.unpacked.path: False}
             env = home.environment(env, job.lend, needs)
+        env = {**env, b"RAYMOND_WORKSPACE": job.way.encode()}
         self.host.make_spool()
+        # A program that is not on the PATH is shown like those that are.
+        path = b":".join([env.get(b"PATH", b""), os.fsencode(os.path.dirname(argv[0]))])
         argv, cwd = place.entered(
             argv,
             way=job.way,
             cwd=job.cwd,
             name=str(self.number),
-            environment=env,
+            environment={**env, b"PATH": path},
             shown=shown,
+            written=written,
+            only_reads=only_reads,
             net=job.net,
             aside=os.path.join(self.host.spool, f"{self.number}.plan"),
         )
         return argv, env, cwd
 
-    def refusal(self, exit_code: int | None) -> str:
-        """Why its workspace could not be entered; empty when it was."""
+    def come_out(self, exit_code: int | None) -> None:
+        """Its process is gone: see whether its workspace could be entered, and that nothing of it is inside."""
         if self.host.place is None or self.job.way != "isolated":
-            return ""
-        return self.host.place.refusal(str(self.number), exit_code)
+            return
+        error = self.host.place.refusal(str(self.number), exit_code)
+        if error:
+            kind: Kind = "machine" if faults.is_passing(error) or error.errno in _NO_ROOM else "setup"
+            self.refused = kind, f"its workspace cannot be entered: {error.strerror}"
+        elif exit_code and self.host.place.is_full:
+            # It was started, and is again: that is an attempt, and no failure of its own.
+            self.refused = "overload", f"the disk of its workspace is full: {self.host.place.slot.path}"
 
     def outside(self, path: str) -> str:
         """Where a path that the step knows is on this machine."""

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond import amounts
-from raymond.errors import JournalError, NewerJournal
+from raymond.errors import JournalError, OtherFormat
 from raymond.machine.events import Decision, Event, JournalCut, RunStarted, StepEnded
 from raymond.machine.evolve import apply
 from raymond.machine.outcome import LONG
@@ -30,7 +30,8 @@ from raymond.system import files, folders, garbage
 from raymond.views.times import second
 
 _T = TypeVar("_T")
-FORMAT = 1
+FORMAT = 2
+"""Raised with every change of what a line says; a journal of another format is refused."""
 SNAPSHOT_EVERY = 8 << 20
 _TAIL = 18
 """Length of `,"sum":"01234567"}`."""
@@ -317,7 +318,7 @@ def line(folder: RunFolder, decision: Decision) -> bytes:
 
 
 def salvage(folder: RunFolder, lines: list[bytes]) -> Iterator[Decision]:
-    """The decisions in those of `lines` that are intact, without long texts that are lost; a newer one is an error."""
+    """The decisions in those of `lines` that are intact, without long texts that are lost. ValueError: see `_parse`."""
     for one in whole(lines):
         try:
             yield _parse(folder, one)
@@ -353,7 +354,7 @@ def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision],
 
 
 def _parse(folder: RunFolder, line: bytes, fill: Callable[[str, Any], Any] = put_back) -> Decision:
-    """The decision in a good line. ValueError: a newer Raymond wrote it."""
+    """The decision in a good line. ValueError: another version of Raymond wrote it."""
     try:
         parsed = _decode_any(folder, line, fill)
         time = datetime.fromisoformat(parsed.time).timestamp()
@@ -383,12 +384,12 @@ def _check_header(folder: RunFolder, data: bytes) -> None:
         header = msgspec.json.decode(line, type=_Header)
     except (msgspec.DecodeError, RecursionError) as error:
         raise _unknown(path, 1, error) from None
-    if header.format > FORMAT:
-        raise NewerJournal(
-            f"{path} has format {header.format}; this Raymond reads up to {FORMAT}",
+    if header.format != FORMAT:
+        raise OtherFormat(
+            f"{path} has format {header.format}, but this version of Raymond reads only {FORMAT}; nothing was changed",
             path=path,
             line=1,
-            hint="use the newer Raymond that wrote it; nothing was changed",
+            hint=f"finish it with the version that began it, or remove it: `raymond clean --force {folder.id}`",
         )
 
 
@@ -421,11 +422,11 @@ def _damaged(folder: RunFolder, data: bytes, start: int, how: str) -> JournalErr
 
 
 def _unknown(path: str, number: int, error: Exception) -> JournalError:
-    return NewerJournal(
+    return OtherFormat(
         f"line {number} of {path} has something that this version does not know ({error})",
         path=path,
         line=number,
-        hint="it was written by a newer Raymond: use that one; nothing was changed",
+        hint="it was written by another version of Raymond: use that one; nothing was changed",
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import __version__
-from raymond.errors import JournalError, NewerJournal, UsageError
+from raymond.errors import JournalError, OtherFormat, UsageError
 from raymond.machine.agent import RUNNING, Agent
 from raymond.machine.events import (
     ZERO,
@@ -102,7 +102,7 @@ def _replace(folder: RunFolder, held: Lock, data: bytes) -> None:
 def _first_bad(folder: RunFolder) -> int:
     try:
         journal.check(folder)
-    except NewerJournal:
+    except OtherFormat:
         raise
     except JournalError as error:
         if error.line > 2:
@@ -152,22 +152,23 @@ def _cut(run: Run, lost: list[Decision], lines: list[bytes], bill: Bill) -> Deci
 
 
 def _parted(folder: RunFolder, lines: list[bytes], number: int) -> tuple[list[Decision], list[Decision]]:
-    """The good decisions before line `number` and from there on; refused when a newer Raymond wrote any of them."""
+    """The good decisions before line `number` and from there on; refused when another version wrote any of them."""
     try:
         kept = list(journal.salvage(folder, lines[1 : number - 1]))
         lost = list(journal.salvage(folder, lines[number - 1 :]))
     except ValueError as error:
-        raise _newer(folder, str(error)) from None
+        raise _other(folder, str(error)) from None
     for decision in (*kept, *lost):
         for event in decision.events:
             if isinstance(event, RunStarted | RunResumed) and _parts(event.version) > _parts(__version__):
-                raise _newer(folder, f"Raymond {event.version}")
+                raise _other(folder, event.version)
     return kept, lost
 
 
-def _newer(folder: RunFolder, what: str) -> NewerJournal:
-    hint = "repair it with the newer Raymond that wrote it; nothing was changed"
-    return NewerJournal(f"{folder.journal} was written by a newer Raymond ({what})", path=folder.journal, hint=hint)
+def _other(folder: RunFolder, what: str) -> OtherFormat:
+    hint = "repair it with the version that wrote it; nothing was changed"
+    message = f"{folder.journal} was written by another version of Raymond ({what})"
+    return OtherFormat(message, path=folder.journal, hint=hint)
 
 
 def _parts(version: str) -> list[int]:

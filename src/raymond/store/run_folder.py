@@ -70,6 +70,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/seals"
 
     @property
+    def workspace(self) -> str:
+        """The trees that its agents work in, if they have one."""
+        return f"{self.path}/workspace"
+
+    @property
     def transcripts(self) -> str:
         """What each step was sent and said."""
         return f"{self.path}/transcripts"

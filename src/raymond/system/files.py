@@ -94,6 +94,20 @@ def trouble(path: str, error: OSError, *, hint: str = "", run: str = "") -> Jour
     )
 
 
+def sync_disk(path: str) -> None:
+    """Wait until everything that was written to the disk that holds a folder is on it."""
+    import ctypes
+
+    syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
+    if syncfs is None:
+        return os.sync()
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        syncfs(fd)
+    finally:
+        os.close(fd)
+
+
 def contents(path: str, most: int = -1, *, inside: int | None = None) -> bytes:
     """The content of a regular file, at most `most` bytes of it; a link, a device or a pipe is refused.
 

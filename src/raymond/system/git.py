@@ -175,6 +175,16 @@ def settings(top: str) -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in pairs]
 
 
+def entries(top: str) -> list[tuple[str, int, str]]:
+    """The index of the work tree at `top`: the mode, stage and path of each file; nothing when git cannot tell.
+
+    A stage is not 0 while a conflict is not resolved.
+    """
+    said = _ask(top, "ls-files", "-s", "-z", within=60.0)[1]
+    split = (one.partition("\t") for one in said.split("\0") if one)
+    return [(about.split()[0], int(about.split()[2]), path) for about, _, path in split]
+
+
 def references(top: str) -> dict[str, str]:
     """Every reference of the repository at `top`, and the object that it names; Raymond's own are left out."""
     code, said = _ask(top, "for-each-ref", "--format=%(objectname) %(refname)")

@@ -20,6 +20,15 @@ _TRY = 'test -e lower && echo new > lower && echo new > tree && ! touch /proc/sy
 _HERE = "or work here: --workspace here"
 
 
+_SWITCHES = {
+    "user/max_user_namespaces": 0,
+    "kernel/unprivileged_userns_clone": 0,
+    "kernel/apparmor_restrict_unprivileged_userns": 1,
+}
+"""Settings of the kernel that forbid it, and the value with which they do."""
+_ALLOWS = {"user/max_user_namespaces": 10000, "kernel/unprivileged_userns_clone": 1}
+
+
 class Ability(Struct, frozen=True):
     """What was found."""
 
@@ -30,12 +39,11 @@ class Ability(Struct, frozen=True):
 
 
 def probe(folder: str) -> Ability:
-    """Isolate a command whose tree is in `folder`, where trees are kept."""
+    """Isolate a command whose tree is in `folder`, where trees are kept, or elsewhere while that is not there."""
     if sys.platform != "linux":
         return Ability("only Linux has the namespaces that it needs", "use --workspace copy or --workspace here")
     try:
-        make_private(folder)
-        place = tempfile.mkdtemp(prefix="probe-", dir=folder)
+        place = tempfile.mkdtemp(prefix="probe-", dir=folder if os.path.isdir(folder) else None)
     except OSError as error:
         return Ability(
             f"{folder} cannot be written: {(error.strerror or '').lower()}", "set RAYMOND_HOME to another folder"
@@ -60,7 +68,7 @@ def _probe(slot: Slot, project: str) -> Ability:
         "cwd": f"{project}/layered",
         "mounts": [
             {"kind": "empty", "at": "/tmp", "write": True, "options": "mode=1777"},
-            {"kind": "bind", "source": slot.tree, "at": project, "write": True},
+            {"kind": "bind", "source": slot.tree, "at": project, "write": True, "optional": False, "is_file": False},
         ],
         "overlays": [
             {
@@ -84,7 +92,7 @@ def _probe(slot: Slot, project: str) -> Ability:
             return Ability() if file.read() == "person's\n" else Ability("what it writes is not kept apart", _HERE)
     try:
         with open(f"{slot.path}/report", encoding="utf-8", errors="replace") as file:
-            said = file.read().strip()
+            said = file.read().strip().partition(" ")[2]
     except OSError:
         said = ""
     return _advised(said or done.stderr.decode("utf-8", "replace").strip()[-200:] or f"exit code {done.returncode}")
@@ -92,13 +100,11 @@ def _probe(slot: Slot, project: str) -> Ability:
 
 def _advised(problem: str) -> Ability:
     """What would allow it, as far as this machine shows why it does not."""
-    if _number("user/max_user_namespaces") == 0:
-        hint = "sudo sysctl user.max_user_namespaces=10000"
-    elif _number("kernel/unprivileged_userns_clone") == 0:
-        hint = "sudo sysctl kernel.unprivileged_userns_clone=1"
-    elif _number("kernel/apparmor_restrict_unprivileged_userns") == 1 and os.geteuid() != 0:
-        hint = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-    elif "overlay" in problem:
+    for name, value in _SWITCHES.items():
+        if _number(name) == value and (os.geteuid() != 0 or value == 0):
+            setting = name.replace("/", ".")
+            return Ability(f"{setting} is {value}", f"sudo sysctl {setting}={_ALLOWS.get(name, 0)}; {_HERE}")
+    if "overlay" in problem:
         hint = "set RAYMOND_HOME to a folder on a local disk: not every file system can be a layer"
     elif os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv"):
         hint = "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"

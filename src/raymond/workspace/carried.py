@@ -6,10 +6,13 @@ None of it is ever harvested. Folders that a build makes are not carried: they b
 import os
 import shutil
 import stat
+import subprocess
+from collections.abc import Iterable
 
 from msgspec import Struct
 
-from raymond.errors import UsageError
+from raymond.errors import UsageError, WorkspaceError
+from raymond.system import git
 from raymond.workspace.repository import Repository
 
 LARGE = 10 << 20
@@ -32,7 +35,7 @@ class Carried(Struct):
     """New files of the person's that belong to the work."""
 
 
-def survey(repository: Repository, top: str, named: list[str]) -> Carried:
+def survey(repository: Repository, top: str, named: Iterable[str]) -> Carried:
     """Sort what git does not track in the checkout at `top`; `named` are the folders that the person carries along."""
     # With --no-empty-directory, git leaves out what is ignored in a folder without tracked files.
     asked = ("ls-files", "-o", "-i", "--exclude-standard", "--directory", "-z")
@@ -74,18 +77,47 @@ def _add_file(found: Carried, top: str, path: str, *, is_ignored: bool) -> None:
         found.untracked.append(os.fsencode(path))
 
 
-def _add_named(found: Carried, top: str, named: list[str]) -> None:
+def check_named(top: str, named: Iterable[str]) -> None:
+    """Refuse to carry what is not there."""
     for given in named:
         path = os.path.normpath(given)
-        whole = os.path.join(top, path)
-        if os.path.isabs(path) or path.startswith("..") or path == "." or not os.path.lexists(whole):
+        if os.path.isabs(path) or path.startswith("..") or path == "." or not os.path.lexists(os.path.join(top, path)):
             hint = "name files and folders of the project, relative to its top level"
             raise UsageError(f"carry: there is no `{given}` in {top}", hint=hint)
+
+
+def _add_named(found: Carried, top: str, named: Iterable[str]) -> None:
+    check_named(top, named)
+    for path in map(os.path.normpath, named):
         if path in found.installed:
             continue
         found.data = [one for one in found.data if not one.startswith(f"{path}/")] + [path]
         found.copied = [one for one in found.copied if one != path and not one.startswith(f"{path}/")]
         found.untracked = [one for one in found.untracked if not os.fsdecode(one).startswith(f"{path}/")]
+
+
+def naming(top: str) -> str:
+    """A file among installed packages that names the project's own path; empty when there is none."""
+    needle = os.fsencode(top)
+    for folder in git.ignored_folders(top):
+        if not _is_installed(folder):
+            continue
+        for above, _, names in os.walk(folder):
+            for name in names:
+                path = os.path.join(above, name)
+                if os.path.isfile(path) and not os.path.islink(path) and _has(path, needle):
+                    return os.path.relpath(path, top)
+    return ""
+
+
+def _has(path: str, needle: bytes) -> bool:
+    with open(path, "rb") as file:
+        before = b""
+        while piece := file.read(1 << 20):
+            if needle in before + piece:
+                return True
+            before = piece[-len(needle) :]
+    return False
 
 
 def _is_installed(folder: str) -> bool:
@@ -103,21 +135,23 @@ def _installed_above(top: str, path: str) -> str:
     return ""
 
 
-def copy(found: Carried, top: str, tree: str) -> None:
-    """Copy the small ignored files, and make places for what is shown."""
+def copy(found: Carried, top: str, tree: str, *, whole: bool) -> None:
+    """Copy the small ignored files, and make places for what is shown; with `whole`, copy or link that as well."""
     for path in found.copied:
         source, target = os.path.join(top, path), os.path.join(tree, path)
-        if stat.S_IFMT(os.lstat(source).st_mode) not in (stat.S_IFREG, stat.S_IFLNK):
-            continue
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.copy2(source, target, follow_symlinks=False)
-    for path in found.installed:
-        os.makedirs(os.path.join(tree, path), exist_ok=True)
-    for path in found.data:
-        target = os.path.join(tree, path)
-        if os.path.isdir(os.path.join(top, path)):
-            os.makedirs(target, exist_ok=True)
-        else:
+        if stat.S_IFMT(os.lstat(source).st_mode) in (stat.S_IFREG, stat.S_IFLNK):
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            with open(target, "ab"):
-                pass
+            shutil.copy2(source, target, follow_symlinks=False)
+    for path in (*found.installed, *found.data):
+        source, target = os.path.join(top, path), os.path.join(tree, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if not whole:
+            os.mkdir(target) if os.path.isdir(source) else os.close(os.open(target, os.O_CREAT | os.O_CLOEXEC, 0o600))
+        elif path in found.data:
+            os.symlink(source, target)
+        else:
+            done = subprocess.run(
+                ["cp", "-a", source, target], capture_output=True, text=True, close_fds=False, check=False
+            )
+            if done.returncode:
+                raise WorkspaceError(f"{path} cannot be copied: {done.stderr.strip()[-200:]}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 FAILED = 125
-"""The exit code when the workspace could not be entered; the report says why."""
+"""The exit code when the workspace could not be entered; the report says why: a number of the system, and words."""
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _PRIVATE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
@@ -64,7 +64,7 @@ def main() -> "NoReturn":
 def _outer(plan: "dict[str, Any]", argv: list[str], report: int) -> int:
     """Hold the lock while the command runs; its wait status."""
     lock = os.open(plan["lock"], os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    fcntl.flock(lock, fcntl.LOCK_SH)  # a person may be bringing work home, which takes a moment
     inside = os.open(plan["inside"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     _unshare(_NEWUSER | _NEWNS | _NEWPID | _NEWIPC | (_NEWNET if plan["net"] == "off" else 0))
     # A group's signals reach the command by themselves.
@@ -163,7 +163,7 @@ def _lay_out(plan: "dict[str, Any]") -> None:
     """Make everything read-only but for what the plan lends."""
     _call("mount", _libc.mount(b"none", b"/", None, _PRIVATE, None))
     # Sources first: what hides something may hide them, too.
-    opened = [(one, _source(one)) for one in plan["mounts"] if one["kind"] == "bind"]
+    opened = [(one, _source(one)) for one in plan["mounts"] if one["kind"] == "bind" and _is_wanted(one)]
     layered = [pair for overlay in plan["overlays"] for pair in _overlaid(overlay)]
     devices = [(name, _opened(f"/dev/{name}")) for name in _DEVICES]
     _set_read_only(_HERE, "/", _RECURSIVE)
@@ -174,6 +174,11 @@ def _lay_out(plan: "dict[str, Any]") -> None:
     for one in plan["mounts"]:
         if one["kind"] == "empty" and not one["write"]:
             _set_read_only(_HERE, one["at"], 0)
+
+
+def _is_wanted(one: "dict[str, Any]") -> bool:
+    """Whether something is to be shown: what is only convenient may have gone since the plan was made."""
+    return not one["optional"] or os.path.exists(one["source"])
 
 
 def _source(one: "dict[str, Any]") -> int:
@@ -201,10 +206,9 @@ def _overlaid(overlay: "dict[str, Any]") -> "list[tuple[dict[str, Any], int]]":
     # Only what is attached somewhere can be cloned; this place is hidden later.
     _move(mounted, "/tmp")
     try:
-        return [
-            ({"kind": "bind", "at": at, "is_file": False, "carried": True}, _opened(f"/tmp/{name}"))
-            for name, at in overlay["folders"].items()
-        ]
+        found = [(name, at) for name, at in overlay["folders"].items() if os.path.isdir(f"/tmp/{name}")]
+        carried = {"kind": "bind", "is_file": False, "optional": True}
+        return [({**carried, "at": at}, _opened(f"/tmp/{name}")) for name, at in found]
     finally:
         _call("umount", _libc.umount2(b"/tmp", _DETACH))
         for fd in (context, mounted, *folders.values()):
@@ -222,7 +226,7 @@ def _configure(context: int, command: int, key: str | None, value: str | None) -
 def _place(one: "dict[str, Any]", fd: int, devices: list[tuple[str, int]]) -> None:
     at = one["at"]
     if one["kind"] == "bind":
-        if not one.get("carried") or _is_free(at, is_file=one["is_file"]):
+        if not one["optional"] or _is_free(at, is_file=one["is_file"]):
             if not os.path.lexists(at):
                 _make(at, is_file=one["is_file"])
             _move(fd, at)
@@ -333,9 +337,11 @@ def _began(pid: int) -> str:
 
 
 def _fail(report: int, error: Exception) -> "NoReturn":
-    text = str(error)
+    number, text = 0, str(error)
     if isinstance(error, OSError) and error.strerror:
+        number = error.errno or 0
         text = f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
+    text = f"{number} {text}"
     os.write(report, text.encode("utf-8", "replace"))
     os._exit(FAILED)
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from time import monotonic, sleep
 
 from raymond.errors import WorkspaceError
 from raymond.language.ways import Way
@@ -13,8 +14,8 @@ from raymond.system import folders
 from raymond.system.files import contents, private
 from raymond.workspace import enter, harvest, plan, publish, tree
 from raymond.workspace.harvest import Harvest
-from raymond.workspace.repository import Repository
-from raymond.workspace.slot import Origin, Slot
+from raymond.workspace.repository import Repository, is_full
+from raymond.workspace.slot import SOON, Origin, Slot
 
 PATIENCE = 2.0
 """Seconds to wait for what is inside of a tree to end."""
@@ -37,14 +38,33 @@ class Place:
         """Whether there is a whole tree."""
         return os.path.exists(f"{self.slot.path}/whole")
 
+    @property
+    def is_left(self) -> bool:
+        """Whether there is a tree, or what a kill has left of one."""
+        return os.path.exists(os.path.dirname(self.slot.path))
+
     def open(self, carry: list[str], tell: Callable[[str], None], time: float) -> Origin:
         """The tree, made if there is none."""
-        self.base = self.slot.base()
-        if self.base is None:
-            is_isolated = self.way == "isolated"
-            self.base = tree.make(
-                self.slot, self.top, self.run, carry=carry, is_isolated=is_isolated, tell=tell, time=time
-            )
+        if self.is_there:
+            return self.known()
+        self.base = tree.make(
+            self.slot,
+            self.top,
+            self.run,
+            carry=carry,
+            is_isolated=self.way == "isolated",
+            tell=tell,
+            time=time,
+        )
+        return self.base
+
+    def known(self) -> Origin:
+        """What a tree that is there began with."""
+        base = self.base or self.slot.base()
+        if base is None:
+            raise WorkspaceError(f"there is no tree in {self.slot.path}")
+        self.base = base if base.top == self.top else tree.moved(self.slot, base, self.top)
+        self.way = self.base.way
         return self.base
 
     @property
@@ -76,6 +96,8 @@ class Place:
         name: str,
         environment: Mapping[bytes, bytes],
         shown: Mapping[str, bool] = {},
+        written: Mapping[str, str] = {},
+        only_reads: bool = False,
         net: str = "on",
         aside: str,
     ) -> tuple[list[str], str]:
@@ -90,6 +112,8 @@ class Place:
             raymond=self._raymond,
             environment=environment,
             shown=shown,
+            written=written,
+            only_reads=only_reads,
             net=net,
             name=name,
         )
@@ -112,33 +136,45 @@ class Place:
             with contextlib.suppress(OSError):
                 os.unlink(aside)
         if why := self.refusal(name, code):
-            raise WorkspaceError(f"the workspace cannot be entered: {why}")
+            raise WorkspaceError(f"the workspace cannot be entered: {why.strerror}")
         return code if code >= 0 else 128 - code
 
-    def refusal(self, name: str, exit_code: int | None) -> str:
-        """Why a step could not enter; empty when it could."""
+    def refusal(self, name: str, exit_code: int | None) -> OSError | None:
+        """Why a step could not enter; None when it could. Nothing of it is inside any more."""
+        until = monotonic() + PATIENCE
+        while self.slot.is_inside(name) and monotonic() < until:
+            sleep(SOON)  # the process that we have started was killed alone, and the kernel ends what is inside
         path = f"{self.slot.path}/report.{name}"
         try:
             said = contents(path, 1 << 16).decode("utf-8", "replace")
         except OSError:
-            return ""
+            return None
         with contextlib.suppress(OSError):
             os.unlink(path)
-        return said if exit_code == enter.FAILED else ""
+        number, _, text = said.partition(" ")
+        return OSError(int(number), text) if exit_code == enter.FAILED and number.isdigit() else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk that it lies on has no room."""
+        return is_full(self.slot.path)
+
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing is at work in the tree while the block runs. WorkspaceError: something still is."""
+        return self.slot.alone(patience=PATIENCE)
 
     def harvest(self) -> Harvest:
-        """Take what is in the tree now. WorkspaceError: something is still at work there."""
-        base = self.base or self.slot.base()
-        if base is None:
-            raise FileNotFoundError(self.slot.path)
-        with self.slot.alone(patience=PATIENCE):
-            return harvest.harvest(self.slot, base)
+        """Take what is in the tree now. The caller has it alone."""
+        if not os.path.isdir(self.top):
+            raise WorkspaceError(f"{self.top} is gone")
+        return harvest.harvest(self.slot, self.known())
 
     def save(self, taken: Harvest, message: str, time: float) -> str:
-        """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed."""
-        base = self.base or self.slot.base()
-        if base is None:
-            return ""
+        """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed.
+
+        The caller still has the tree alone.
+        """
+        base = self.known()
         repository = Repository(self.slot.git, self.slot.rules)
         commit = base.commit
         if taken.tree != base.tree:
@@ -148,8 +184,17 @@ class Place:
         publish.hold(repository, base.top, self.tip, commit, base.commit)
         return commit
 
+    def size(self) -> int:
+        """Bytes that it takes on the disk."""
+        found = 0
+        for above, _, names in os.walk(self.slot.path):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    found += os.lstat(os.path.join(above, name)).st_blocks * 512
+        return found
+
     def drop(self) -> None:
-        """Remove the tree. Everything in it that counts is under a reference by now."""
+        """Remove the tree. Everything that counts is under a reference, and the caller has had it alone since."""
         self.slot.discard()
         self.base = None
         with contextlib.suppress(OSError), folders.opened(os.path.dirname(os.path.dirname(self.slot.path))) as above:

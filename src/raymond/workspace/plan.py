@@ -5,8 +5,10 @@ step needs from there is shown again: its tree, the programs on its PATH, its pr
 """
 
 import os
+import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from raymond.system import git
@@ -32,32 +34,40 @@ def make(
     raymond: str,
     environment: Mapping[bytes, bytes],
     shown: Mapping[str, bool],
+    written: Mapping[str, str] = {},
+    only_reads: bool = False,
     net: str,
     name: str,
 ) -> dict[str, Any]:
-    """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own."""
+    """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own.
+
+    `written` are other places that it may write, by the path at which it finds each. If it `only_reads`, it may not
+    write the tree.
+    """
     home, raymond, top = (os.path.realpath(path) for path in (home, raymond, base.top))
     common = git.directories(base.top)[1]
-    hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond)]
-    if home != "/" and os.path.isdir(home):
-        hidden.append(_empty(home, write=True, options="mode=700"))
+    hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond, options="mode=700")]
+    # Root may have set HOME to that of another user.
+    homes = {_home_of_user(): False, home: True}
+    hidden += [_empty(one, write=write, options="mode=700") for one, write in homes.items() if _is_home(one)]
     if not _is_below(common, [top]):
         hidden.append(_empty(common))  # that of a linked worktree
-    hidden += [_empty(path) for place in (top, home, raymond, common) for path in _elsewhere(place)]
+    hidden += [_empty(path) for place in (top, raymond, common, *filter(_is_home, homes)) for path in _elsewhere(place)]
     covered = [one["at"] for one in hidden]
     path = os.fsdecode(environment.get(b"PATH", b""))
-    mixed = [*covered, top, *(os.path.join(home, one) for one in _BROAD)]
+    mixed = (*covered, top, *(os.path.join(home, one) for one in _BROAD))
     programs = [one for one in _programs(path, home, mixed) if _is_below(one, covered) and not _is_below(one, [top])]
     read_only = _outermost(one for one in programs if not _holds(one, mixed))
-    binds = [_bind(one, one) for one in read_only]
+    binds = [_bind(one, one, optional=True) for one in read_only]
     binds += [_bind("/dev/null", one) for prefix in read_only for one in _private_files(prefix)]
     binds += [_bind(one, one, write=write) for one, write in shown.items()]
+    binds += [_bind(source, one, write=True) for one, source in written.items()]
     for number, folder in enumerate(object_folders(common)):
         binds.append(_bind(folder, objects_at(number)))
         if os.path.exists(f"{folder}/info/alternates"):
             binds.append(_bind("/dev/null", f"{objects_at(number)}/info/alternates"))  # they are all named by the tree
-    binds.append(_bind(slot.tree, top, write=True))
-    binds += [{**_bind(os.path.join(top, one), os.path.join(top, one)), "carried": True} for one in base.data]
+    binds.append(_bind(slot.tree, top, write=not only_reads))
+    binds += [_bind(os.path.join(top, one), os.path.join(top, one), optional=True) for one in base.data]
     unique = {one["at"]: one for one in [*hidden, *binds]}
     return {
         "lock": slot.lock,
@@ -73,12 +83,25 @@ def make(
     }
 
 
+def _home_of_user() -> str:
+    """The home that the system knows of this user; the root where it knows none."""
+    try:
+        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return "/"
+
+
+def _is_home(path: str) -> bool:
+    return path != "/" and os.path.isdir(path)
+
+
 def _empty(path: str, *, write: bool = False, options: str = "mode=755") -> dict[str, Any]:
     return {"kind": "empty", "at": path, "write": write, "options": options}
 
 
-def _bind(source: str, at: str, *, write: bool = False) -> dict[str, Any]:
-    return {"kind": "bind", "source": source, "at": at, "write": write, "is_file": not os.path.isdir(source)}
+def _bind(source: str, at: str, *, write: bool = False, optional: bool = False) -> dict[str, Any]:
+    about = {"kind": "bind", "source": source, "at": at, "write": write, "optional": optional}
+    return {**about, "is_file": not os.path.isdir(source)}
 
 
 def _layer(slot: Slot, name: str, lower: str, folders: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -102,8 +125,16 @@ def _caches(slot: Slot, home: str) -> Iterator[dict[str, Any]]:
             yield from _layer(slot, f"cache-{one.replace('/', '-')}", path, {".": places[one]})
 
 
-def _programs(path: str, home: str, mixed: list[str]) -> Iterator[str]:
-    """Where the programs on a PATH are, and what they need; `mixed` are places with other things in them."""
+@lru_cache(maxsize=4)
+def _programs(path: str, home: str, mixed: tuple[str, ...]) -> list[str]:
+    """Where the programs on a PATH are, and what they need; `mixed` are places with other things in them.
+
+    Looked for once: it takes milliseconds.
+    """
+    return list(_found_programs(path, home, mixed))
+
+
+def _found_programs(path: str, home: str, mixed: tuple[str, ...]) -> Iterator[str]:
     yield from (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(__file__)))
     yield os.path.realpath("/etc/resolv.conf")
     yield from (os.path.join(home, one) for one in _TOOLCHAINS)
@@ -112,7 +143,7 @@ def _programs(path: str, home: str, mixed: list[str]) -> Iterator[str]:
             yield from _belongings(os.path.realpath(folder), mixed)
 
 
-def _belongings(folder: str, mixed: list[str]) -> Iterator[str]:
+def _belongings(folder: str, mixed: tuple[str, ...]) -> Iterator[str]:
     """A folder of programs, what it belongs to, and where links in it lead; of a mixed one, the programs alone."""
     is_mixed = _holds(folder, mixed)
     if not is_mixed:
@@ -131,13 +162,13 @@ def _belongings(folder: str, mixed: list[str]) -> Iterator[str]:
                 yield _holder(target, mixed) if os.path.isfile(target) else target
 
 
-def _holder(program: str, mixed: list[str]) -> str:
+def _holder(program: str, mixed: tuple[str, ...]) -> str:
     """What to show of where a program lies: its folder with what that belongs to, unless it has other things, too."""
     folder = os.path.dirname(program)
     return program if _holds(folder, mixed) else _prefix(folder, mixed)
 
 
-def _prefix(folder: str, mixed: list[str]) -> str:
+def _prefix(folder: str, mixed: tuple[str, ...]) -> str:
     """The folder that a folder of programs belongs to, unless that holds other things too."""
     above, name = os.path.split(folder)
     return above if name in _PREFIXES and not _holds(above, mixed) else folder

@@ -1,5 +1,6 @@
 """Publish: put work under a reference of the person's repository, or into the person's checkout."""
 
+import contextlib
 import os
 
 from raymond.system import git
@@ -14,6 +15,9 @@ def hold(repository: Repository, top: str, reference: str, commit: str, known: s
         given = f"{commit}\n^{known}\n".encode()
         packed = repository.ask("pack-objects", "--revs", "--stdout", "-q", "--thin", given=given)
         _theirs(top, "unpack-objects", "-q", given=packed)
+    with contextlib.suppress(FileNotFoundError):
+        # Nothing else moves this reference while we have the tree alone: a git that was killed has left the lock.
+        os.unlink(f"{git.directories(top)[1]}/{reference}.lock")
     _theirs(top, "update-ref", "--no-deref", reference, commit)
 
 

@@ -6,6 +6,7 @@ given contents and names, and the rules of the base.
 
 import errno
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 
@@ -52,6 +53,8 @@ _FAULTS = {
     "Cannot allocate memory": errno.ENOMEM,
 }
 """How git says that it is the machine that fails."""
+_FULL = 1 << 20
+"""Bytes below which a disk counts as full: what could not be written is larger, most likely."""
 _NOBODY = {"NAME": "Raymond", "EMAIL": "raymond@localhost"}
 
 
@@ -139,15 +142,25 @@ def _quoted(text: str) -> str:
 
 def call(argv: list[str], cwd: str, env: Mapping[str, str], given: bytes = b"", fails: Iterable[int] = ()) -> bytes:
     """What a command of git printed. OSError: the machine had no room; WorkspaceError: git failed."""
-    done = subprocess.run(argv, cwd=cwd, env=env, input=given, capture_output=True, check=False)
+    # It inherits the lock of the tree: see Slot.alone.
+    done = subprocess.run(argv, cwd=cwd, env=env, input=given, capture_output=True, close_fds=False, check=False)
     if done.returncode == 0 or done.returncode in fails:
         return done.stdout
     said = done.stderr.decode("utf-8", "replace").strip()
     for text, number in _FAULTS.items():
-        if text in said:
+        # Where a file cannot be written, git does not always say why.
+        if text in said or (number == errno.ENOSPC and (is_full(cwd) or is_full(env.get("GIT_DIR", cwd)))):
             raise OSError(number, os.strerror(number), cwd)
     words = " ".join(argv[:2])
     raise WorkspaceError(f"`{words}` failed: {said.splitlines()[-1] if said else f'exit code {done.returncode}'}")
+
+
+def is_full(path: str) -> bool:
+    """Whether the disk of a folder has no room."""
+    try:
+        return shutil.disk_usage(path).free < _FULL
+    except OSError:
+        return False
 
 
 def _content(path: str) -> bytes:

@@ -11,17 +11,23 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import WorkspaceError
+from raymond.language.ways import Way
 from raymond.system import folders
 from raymond.system.files import contents, make_private, private, replace
 from raymond.system.processes import alive
 
-_SOON = 0.005
+SOON = 0.005
+"""Seconds between two looks at something that ends soon."""
 _ASIDE = ".dropped"
+_LONG = 30.0
+"""Seconds to wait for git to end that a killed process had started."""
 
 
 class Origin(Struct, frozen=True, kw_only=True):
     """What a tree began with: the content of the file `whole`, without which the tree is discarded."""
 
+    way: Way
+    """How steps work in it."""
     top: str
     """The person's checkout, at whose path a step finds the tree."""
     head: str
@@ -102,6 +108,8 @@ class Slot(Struct, frozen=True):
         """Make the folder of a tree that is about to be made; what a killed process had begun is removed."""
         make_private(os.path.dirname(self.path))
         if os.path.lexists(self.path):
+            with contextlib.suppress(FileNotFoundError), self.alone(patience=_LONG):
+                pass
             self.discard()
         make_private(self.inside)
         make_private(self.programs)
@@ -123,14 +131,18 @@ class Slot(Struct, frozen=True):
 
     @contextlib.contextmanager
     def alone(self, *, patience: float = 0.0) -> Iterator[None]:
-        """Nothing is inside while the block runs, and nothing enters. WorkspaceError: something is inside."""
+        """Nothing is inside while the block runs, and nothing enters. WorkspaceError: something is inside.
+
+        The commands of git that the block runs hold the lock, too: when we are killed, it is free when they have ended.
+        """
         until = time.monotonic() + patience
         fd = os.open(self.lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             while not self._take(fd):
                 if time.monotonic() >= until:
                     raise WorkspaceError(f"a step is still at work in {self.tree}", hint="wait for it, or stop the run")
-                time.sleep(_SOON)
+                time.sleep(SOON)
+            os.set_inheritable(fd, True)
             yield
         finally:
             os.close(fd)
@@ -142,10 +154,17 @@ class Slot(Struct, frozen=True):
             return False
         # The kernel frees the lock of a killed process before it has ended what that process had started.
         for name in os.listdir(self.inside):
-            path = f"{self.inside}/{name}"
-            pid, _, began = contents(path).decode("ascii", "replace").strip().partition(" ")
-            if pid.isdigit() and alive(int(pid), began):
+            if self.is_inside(name):
                 fcntl.flock(fd, fcntl.LOCK_UN)
                 return False
-            os.unlink(path)
+            os.unlink(f"{self.inside}/{name}")
         return True
+
+    def is_inside(self, name: str) -> bool:
+        """Whether the first process of a step is inside; when it is gone, the kernel has ended all others."""
+        try:
+            said = contents(f"{self.inside}/{name}")
+        except FileNotFoundError:
+            return False
+        pid, _, began = said.decode("ascii", "replace").strip().partition(" ")
+        return pid.isdigit() and alive(int(pid), began)

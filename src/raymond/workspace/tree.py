@@ -6,11 +6,14 @@ with, so that no clean-up of git takes that away, and nothing else.
 
 import os
 import shutil
+import stat
 from collections.abc import Callable
+
+import msgspec
 
 from raymond.errors import UsageError, WorkspaceError
 from raymond.system import git
-from raymond.system.files import contents, make_private, replace
+from raymond.system.files import contents, make_private, replace, sync_disk
 from raymond.workspace import carried, harvest, publish
 from raymond.workspace.repository import Repository, configuration, contents_settings
 from raymond.workspace.slot import Origin, Slot
@@ -48,8 +51,11 @@ def _borrowed(objects: str) -> list[str]:
     return [os.path.realpath(one) for one in named if os.path.isdir(one)]
 
 
-def check(top: str) -> str:
-    """The commit that HEAD names in the project at `top`; refused where a tree cannot be made of it."""
+def check(top: str, carry: list[str], *, copies: bool) -> str:
+    """The commit that HEAD names in the project at `top`; refused where a tree cannot be made of it.
+
+    `copies`: the tree is to be at another path.
+    """
     if not top or not git.directories(top)[0]:
         raise UsageError(
             "a workspace needs a git repository, and this project is not one", hint=f"git init, or {_HERE}"
@@ -64,7 +70,27 @@ def check(top: str) -> str:
         raise _unfit("a sparse checkout")
     if any(key.startswith("remote.") and key.endswith(".promisor") for key in settings):
         raise _unfit("a partial clone")
+    for mode, stage, path in git.entries(top):
+        if stage:
+            raise UsageError(f"{path} has conflicts that are not resolved", hint=f"finish the merge, or {_HERE}")
+        if mode == "160000":
+            raise _unfit(f"a repository with submodules ({path})")
+        if os.path.basename(path) == ".gitattributes" and _uses_lfs(os.path.join(top, path)):
+            raise _unfit(f"a repository that uses Git LFS ({path})")
+    carried.check_named(top, carry)
+    if copies and (named := carried.naming(top)):
+        raise UsageError(
+            f"{named} names {top}: in a copy, it would use your files instead of the agent's",
+            hint=f"use --workspace isolated, or {_HERE.removeprefix('use ')}",
+        )
     return head
+
+
+def _uses_lfs(path: str) -> bool:
+    try:
+        return b"filter=lfs" in contents(path)
+    except OSError:
+        return False
 
 
 def _unfit(what: str) -> UsageError:
@@ -75,37 +101,51 @@ def make(
     slot: Slot, top: str, run: str, *, carry: list[str], is_isolated: bool, tell: Callable[[str], None], time: float
 ) -> Origin:
     """Make the tree of a run. What a killed process had begun of it is discarded first."""
-    head = check(top)
+    head = check(top, carry, copies=not is_isolated)
     slot.prepare()
-    repository = Repository(slot.git, slot.rules)
-    make_private(slot.rules)
-    repository.make(top, head)
-    _take_index(repository, top, head)
-    found = carried.survey(repository, top, carry)
-    tree = _snapshot(repository, top, found)
-    commit = head
-    if tree != repository.tree_of(head):
-        commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
-    files = _check_contents(repository, tree)
-    _check_room(repository, slot, tree)
-    tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
-    make_private(slot.tree)
-    carried.copy(found, top, slot.tree)
-    repository.ask("read-tree", tree)
-    repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
-    _lend(slot, repository, top, head, is_isolated=is_isolated)
-    _note(slot)
-    base = Origin(
-        top=top,
-        head=head,
-        commit=commit,
-        tree=tree,
-        installed=found.installed,
-        data=found.data,
-        left_out=found.left_out,
-    )
-    publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
-    os.sync()  # once per tree: after a loss of power, a file that is empty must be one that an agent has emptied
+    with slot.alone():
+        repository = Repository(slot.git, slot.rules)
+        make_private(slot.rules)
+        repository.make(top, head)
+        _take_index(repository, top, head)
+        found = carried.survey(repository, top, carry)
+        tree = _snapshot(repository, top, found)
+        commit = head
+        if tree != repository.tree_of(head):
+            commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
+        files = _check_room(repository, slot, tree)
+        tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
+        make_private(slot.tree)
+        os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
+        carried.copy(found, top, slot.tree, whole=not is_isolated)
+        repository.ask("read-tree", tree)
+        repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
+        _lend(slot, repository, top, head, is_isolated=is_isolated)
+        _note(slot)
+        base = Origin(
+            way="isolated" if is_isolated else "copy",
+            top=top,
+            head=head,
+            commit=commit,
+            tree=tree,
+            installed=found.installed,
+            data=found.data,
+            left_out=found.left_out,
+        )
+        publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
+        # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
+        sync_disk(slot.tree)
+        slot.complete(base)
+        return base
+
+
+def moved(slot: Slot, base: Origin, top: str) -> Origin:
+    """The same tree for a project that is at `top` now."""
+    objects = os.fsencode(f"{git.directories(top)[1]}/objects\n")
+    replace(f"{slot.git}/objects/info/alternates", objects)
+    if base.way == "copy":
+        replace(f"{slot.tree}/.git/objects/info/alternates", objects)
+    base = msgspec.structs.replace(base, top=top)
     slot.complete(base)
     return base
 
@@ -119,8 +159,6 @@ def _take_index(repository: Repository, top: str, head: str) -> None:
         repository.ask("update-index", "-q", "--refresh", "--no-split-index", worktree=top, fails=[1])
     except (FileNotFoundError, WorkspaceError):
         repository.ask("read-tree", head, worktree=top)  # an index of another kind, or none
-    if repository.ask("ls-files", "-u", "-z"):
-        raise UsageError("the project has conflicts that are not resolved", hint=f"finish the merge, or {_HERE}")
 
 
 def _snapshot(repository: Repository, top: str, found: carried.Carried) -> str:
@@ -132,29 +170,17 @@ def _snapshot(repository: Repository, top: str, found: carried.Carried) -> str:
     return repository.ask("write-tree").decode("ascii").strip()
 
 
-def _check_contents(repository: Repository, tree: str) -> int:
-    """Refuse what the first version does not know; how many files there are."""
-    entries = repository.ask("ls-tree", "-r", "-z", tree).split(b"\0")
-    for entry in filter(None, entries):
-        about, path = entry.split(b"\t", 1)
-        if about.startswith(b"160000"):
-            raise _unfit(f"a repository with submodules ({os.fsdecode(path)})")
-        if os.path.basename(path) == b".gitattributes":
-            blob = about.split()[2].decode("ascii")
-            if b"filter=lfs" in repository.ask("cat-file", "blob", blob):
-                raise _unfit(f"a repository that uses Git LFS ({os.fsdecode(path)})")
-    return len(entries) - 1
-
-
-def _check_room(repository: Repository, slot: Slot, tree: str) -> None:
-    said = repository.ask("ls-tree", "-r", "-z", "--format=%(objectsize)", tree)
-    needed = sum(int(size) for size in said.split(b"\0") if size.isdigit())
+def _check_room(repository: Repository, slot: Slot, tree: str) -> int:
+    """Refuse a tree that the disk has no room for; how many files it has."""
+    said = repository.ask("ls-tree", "-r", "-z", "--format=%(objectsize)", tree).split(b"\0")
+    needed = sum(int(size) for size in said if size.isdigit())
     free = shutil.disk_usage(slot.path).free
     if needed + _MARGIN > free:
         raise UsageError(
             f"a workspace needs {needed >> 20} MB, and {free >> 20} MB are free at {slot.path}",
             hint=f"make room, or set RAYMOND_HOME to a larger disk, or {_HERE}",
         )
+    return len(said) - 1
 
 
 def _lend(slot: Slot, repository: Repository, top: str, head: str, *, is_isolated: bool) -> None:

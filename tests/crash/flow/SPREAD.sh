@@ -1,6 +1,7 @@
 note() { echo "$1 $RAYMOND_AGENT_ID $RAYMOND_STATE $RAYMOND_ATTEMPT $RAYMOND_STEP_KEY" >> "$LEDGER"; }
 note begin
 sleep 0.02
+echo "$RAYMOND_STATE" > "made.$RAYMOND_AGENT_ID.$RAYMOND_STATE"
 note end
 echo '<fork n="one" cd="sub">WORK.md</fork>'
 echo '<fork n="two">WORK.md</fork>'

@@ -1,0 +1,3 @@
+rm -f old
+echo made > made
+exit 1
