@@ -118,6 +118,15 @@ def test_the_wings_stand_in_one_order_and_those_that_decide_are_pure() -> None:
 # Pages
 
 
+def test_the_map_is_true() -> None:
+    """Every wing is on the map, and every wing and file that the map names is there."""
+    house = section("docs/design.md", "The house")
+    wings = {path.name for path in HOUSE.iterdir() if (path / "__init__.py").exists()} - {"redaction"}
+    assert set(re.findall(r"^\| `(\w+)/` \|", house, re.MULTILINE)) == wings - {"demo"}
+    named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", house)
+    assert [path for path in named if not (HOUSE / path).exists() and not (ROOT / path).exists()] == []
+
+
 def test_every_event_is_documented() -> None:
     journal = page("docs/journal.md")
     assert [kind.__name__ for kind in get_args(events.Event) if not re.search(rf"\b{kind.__name__}\b", journal)] == []

@@ -849,7 +849,7 @@ def test_moved_after_any_decision_a_run_ends_the_same_and_no_agent_stays_behind(
             play.interrupt(agent.id)
     sessions = sorted({agent.session for agent in play.run.agents.values()} - {""})
     lost = data.draw(st.lists(st.sampled_from(sessions), unique=True)) if sessions else []
-    play.commit([RunMoved(cwd="/new", before="/tree", after="/new", lost=lost)])
+    play.commit([RunMoved(cwd="/new", before="/project", after="/new", lost=lost)])
     play.run = unpacked(evolve.fold(play.decisions))
     for agent in play.run.agents.values():
         assert agent.session not in lost

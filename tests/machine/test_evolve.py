@@ -382,7 +382,7 @@ def test_a_conversation_that_was_lost_on_the_way_is_forgotten_and_the_others_are
     play.commit([RunMoved(cwd="/new", before="/tree", after="/new", lost=[caller])])
     assert [frame.conversation for frame in play.main.stack or ()] == [None]
     assert play.main.session != ""
-    play.commit([RunMoved(cwd="/new", before="/tree", after="/new", lost=[play.main.session])])
+    play.commit([RunMoved(cwd="/new", before="/new", after="/new", lost=[play.main.session])])
     assert (play.main.conversation, play.agent("main_a1").session) == (None, kept)
     play.begin()
     assert play.main.turn_base == "", "the next turn is fresh"

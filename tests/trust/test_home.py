@@ -121,27 +121,6 @@ def test_steps_are_handed_the_home_that_was_named(room: Place) -> None:
     assert room.ledger() == [home]
 
 
-def test_the_register_of_earlier_releases_is_moved_aside_and_kept(room: Place) -> None:
-    room.home.mkdir(parents=True, mode=0o700)
-    known = "/somewhere/a/.raymond\n/somewhere/b/.raymond\n"
-    (room.home / "projects").write_text(known)
-    done = room.command(DONE)
-    assert done.code == 0, done.err
-    assert (room.home / "projects").is_dir()
-    kept = [path for path in room.home.iterdir() if path.is_file() and path.read_text() == known]
-    assert len(kept) == 1
-    assert [row["workflow_id"] for row in room.rows()] == ["r"]
-
-
-def test_reading_before_the_register_was_moved_is_no_trouble(room: Place) -> None:
-    room.home.mkdir(parents=True, mode=0o700)
-    (room.home / "projects").write_text("/somewhere/a/.raymond\n")
-    for args in (("list",), ("list", "--all"), ("clean",)):
-        done = room.raymond(*args)
-        assert done.returncode in (0, 2), no_traceback(done)
-        no_traceback(done)
-
-
 # --- modes
 
 

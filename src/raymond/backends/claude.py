@@ -9,15 +9,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from raymond import pasted
 from raymond.backends import (
     Abilities,
     Command,
     Found,
+    Login,
     Places,
     Reply,
     Setup,
     Trouble,
     Turn,
+    claude_folder,
     claude_payer,
     claude_rules,
     instructions,
@@ -27,9 +30,11 @@ from raymond.backends.claude_guards import guards
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.contract import NO_ACCOUNT
 from raymond.backends.json_lines import as_table, decode
+from raymond.backends.payer import Payer
 from raymond.store import versions
 from raymond.system import programs
 from raymond.system.files import foreign, make_private, private
+from raymond.workspace import home
 
 OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What an outer Claude Code sets for its children; everything else is the user's."""
@@ -56,6 +61,7 @@ _LONGEST_SESSION = 1 << 28
 """Bytes of a conversation; the agent can write there, and what it writes is read into memory."""
 _NO_MODE = "option '--permission-mode <mode>' argument"
 """How the program begins to say, before anything else, that it does not know a mode."""
+_LENT = "the agent's program can read the login in {}; `claude setup-token` avoids that"
 _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 
 
@@ -79,6 +85,7 @@ class Claude:
         self._program = self._options.program
         self._places = setup.places
         self._trust = setup.trust
+        self._folder = setup.folder
 
     def look(self) -> Found:
         """Look for the program, its version and who is logged in."""
@@ -86,11 +93,8 @@ class Claude:
         if problem:
             return Found(program=path, problem=problem, hint=_INSTALL, instead=NO_ACCOUNT)
         version, problem = versions.checked(path, "Claude Code", OLDEST, OUTER)
-        folder = os.path.dirname(sessions())
-        named = self._options.setting_sources
-        settings = _own_settings(folder)
-        own = settings if named is None or "user" in named else {}
-        payer = claude_payer.of(os.environ, folder, own)
+        settings = _own_settings(claude_folder.own())
+        payer = self._payer(settings)
         hint = "" if payer.name else _LOG_IN
         if problem:
             hint = programs.way_out(path, version, "claude update")
@@ -103,9 +107,34 @@ class Claude:
             host=payer.host,
             account=payer.account,
             keeps_days=_keeps(settings),
-            acts=_acts(own),
+            acts=_acts(self._used(settings)),
             hint=hint,
         )
+
+    def _used(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """The user's settings, if they count."""
+        named = self._options.setting_sources
+        return settings if named is None or "user" in named else {}
+
+    def _payer(self, settings: dict[str, Any]) -> Payer:
+        return claude_payer.of(os.environ, claude_folder.own(), self._used(settings))
+
+    def login(self) -> Login:
+        """A key or a token pays where there is one; a login is lent only from the folder that Raymond has for it."""
+        payer = self._payer(_own_settings(claude_folder.own()))
+        if payer.name and not payer.login:
+            return Login()
+        folder = claude_folder.login()
+        if os.path.exists(os.path.join(folder, claude_payer.CREDENTIALS)):
+            return Login(note=_LENT.format(folder))
+        if not payer.login:
+            return Login()
+        problem = (
+            f"the login in {payer.login} cannot be lent to a workspace: to renew it is to write beside your settings"
+        )
+        again = f"(umask 077; {claude_payer.STORAGE}={pasted.word(folder, 'DIR')} claude auth login)"
+        hint = f"run `claude setup-token` and set {claude_payer.TOKEN}; or log in once more for workspaces: {again}"
+        return Login(problem=problem, hint=hint)
 
     def command(self, turn: Turn) -> Command:
         """A branch of the conversation before, under an id we choose."""
@@ -117,7 +146,39 @@ class Claude:
         argv += ["--model", turn.model] if turn.model else []
         argv += ["--effort", turn.effort] if turn.effort else []
         argv += ["--max-budget-usd", f"{turn.cap:.4f}"] if turn.cap else []
-        return Command([*argv, *self._rights(turn)], _environment(turn), OUTER, files)
+        command = Command([*argv, *self._rights(turn)], _environment(turn), OUTER, files)
+        return self._housed(turn, command) if self._folder_of(turn) else command
+
+    def _folder_of(self, turn: Turn) -> str:
+        """The folder of the run, for a turn that uses it."""
+        return self._folder if turn.isolated else ""
+
+    def _housed(self, turn: Turn, command: Command) -> Command:
+        """The same in a workspace: the folder of the run is where the person's own would be."""
+        own = os.path.abspath(claude_folder.own())
+        claude_folder.furnish(self._folder, turn.cwd)
+        if turn.base and not _session(turn.base, self._folder):
+            self._fetch(turn.base)
+        environment, folders = {**command.environment, "CLAUDE_CONFIG_DIR": own}, {own: self._folder}
+        if self.login().note:
+            environment[claude_payer.STORAGE] = claude_folder.login()
+            shared = os.path.dirname(claude_folder.login())
+            folders[shared] = shared
+        needs = self._payer(_own_settings(own)).needs
+        return replace(command, environment=environment, needs=needs, folders=folders)
+
+    def _fetch(self, session: str) -> None:
+        """Bring a conversation along that a turn outside of the workspace has left in the person's folder."""
+        for path in glob.glob(os.path.join(glob.escape(sessions()), "*", f"{session}.jsonl")):
+            folder, name = os.path.split(path)
+            names = (os.path.basename(folder), name)
+            home.bring(os.path.realpath(sessions()), _sessions(self._folder), names, _LONGEST_SESSION)
+
+    def export(self, turn: Turn, session: str) -> None:
+        """Copy the conversation to the place where `claude --resume` looks for it."""
+        names = (_folder_name(turn.cwd), f"{session}.jsonl")
+        if self._folder_of(turn) and len(names[0]) <= _LONGEST_NAME:
+            home.bring(_sessions(self._folder), os.path.realpath(sessions()), names, _LONGEST_SESSION)
 
     def _sources(self, turn: Turn) -> tuple[list[str], dict[str, bytes]]:
         """Which settings it uses. Those of a project nobody trusts are left out, and its instructions handed on."""
@@ -137,7 +198,7 @@ class Claude:
         rights = _each("--disallowedTools", (",".join((*_ASKS, *_ACTS_LATER)), *turn.disallowed_tools))
         rights += _each("--allowedTools", turn.allowed_tools)
         rights += ["--tools", ""] if turn.no_tools else []
-        settings = claude_rules.settings(self._places, turn.task_folder)
+        settings = claude_rules.settings(self._closed(turn), turn.task_folder)
         rights += ["--settings", settings] if settings else []
         if turn.skip_permissions:
             return ["--dangerously-skip-permissions", *rights]
@@ -145,14 +206,21 @@ class Claude:
 
     def reader(self, turn: Turn) -> "ClaudeReader":
         """Its stream-json."""
-        return ClaudeReader(turn, self._places)
+        return ClaudeReader(turn, self._closed(turn), self._folder_of(turn))
+
+    def _closed(self, turn: Turn) -> Places:
+        """Raymond's own places that the program has to be kept from: an isolated one cannot reach them."""
+        if turn.isolated:
+            return Places(readable=self._places.readable)
+        return self._places.around(turn.cwd) if self._folder else self._places
 
     def recall(self, turn: Turn) -> Reply | None:
         """The whole reply at the end of its session file, if it answers the same prompt; its cost is not there."""
-        session = _session(turn.session)
+        folder = self._folder_of(turn)
+        session = _session(turn.session, folder)
         said = _last_message(session)
         # A branch begins as a copy: the last message may still be that of the conversation it came from.
-        before = _session(turn.base) if turn.base else b""
+        before = _session(turn.base, folder) if turn.base else b""
         if not said or (turn.base and not before) or str(said.get("id")).encode() in before:
             return None
         if not turn.is_asked_in(_prompts(session)):
@@ -179,8 +247,9 @@ class Claude:
 class ClaudeReader(StreamReader):
     """Also reads the program's own files, knows which places no flag can open, and says how to log in."""
 
-    def __init__(self, turn: Turn, places: Places) -> None:
+    def __init__(self, turn: Turn, places: Places, folder: str = "") -> None:
         super().__init__(turn)
+        self._folder = folder
         self._closed = (*places.hidden, *places.readable, *places.fixed)
 
     def _patterns(self, tool: ToolUse) -> tuple[str, ...]:
@@ -207,9 +276,9 @@ class ClaudeReader(StreamReader):
 
     def _gone(self, ending: Reply | Trouble) -> Reply | Trouble:
         base = self._turn.base
-        if not base or not isinstance(ending, Trouble) or ending.kind != "crash" or _session(base):
+        if not base or not isinstance(ending, Trouble) or ending.kind != "crash" or _session(base, self._folder):
             return ending
-        return Trouble(kind="session", error=f"the conversation {base} is gone from {sessions()}")
+        return Trouble(kind="session", error=f"the conversation {base} is gone from {_sessions(self._folder)}")
 
 
 def _each(flag: str, rules: Iterable[str]) -> list[str]:
@@ -244,8 +313,12 @@ def _acts(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 def sessions(environment: Mapping[str, str] = os.environ) -> str:
     """Where Claude Code keeps conversations, a folder for each project."""
-    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
-    return os.path.join(home, "projects")
+    return os.path.join(claude_folder.own(environment), "projects")
+
+
+def _sessions(folder: str) -> str:
+    """The same in the folder of a run, if there is one."""
+    return os.path.join(folder, "projects") if folder else sessions()
 
 
 def _folder_name(cwd: str) -> str:
@@ -262,9 +335,11 @@ def _environment(turn: Turn) -> dict[str, str]:
     return own
 
 
-def _session(id: str) -> bytes:
-    """A conversation as the program stored it; empty when it is missing."""
-    for path in glob.glob(os.path.join(glob.escape(sessions()), "*", f"{id}.jsonl")):
+def _session(id: str, folder: str = "") -> bytes:
+    """A conversation as the program stored it in the folder of a run, or in the person's; empty when it is missing."""
+    for path in glob.glob(os.path.join(glob.escape(_sessions(folder)), "*", f"{id}.jsonl")):
+        if folder:
+            return home.content(folder, os.path.relpath(path, folder).split("/"), _LONGEST_SESSION)
         with contextlib.suppress(OSError):
             return foreign(path, _LONGEST_SESSION)
     return b""

@@ -23,11 +23,21 @@ _CLOUDS = {
     ),
 }
 """What chooses a cloud, and what chooses the account there; the first is its address."""
+_OF_CLOUDS = {
+    "CLAUDE_CODE_USE_BEDROCK": ("AWS_",),
+    "CLAUDE_CODE_USE_VERTEX": ("GOOGLE_",),
+    "CLAUDE_CODE_USE_FOUNDRY": ("ANTHROPIC_FOUNDRY_", "AZURE_"),
+}
+"""How the variables begin that pay there."""
 _KEYS = {
     "ANTHROPIC_AUTH_TOKEN": "the token in ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_API_KEY": "the key in ANTHROPIC_API_KEY",
 }
 _ADDRESS = "ANTHROPIC_BASE_URL"
+TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"
+STORAGE = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
+"""Names the folder of the login, if that is not the folder of everything else."""
+CREDENTIALS = ".credentials.json"
 
 
 def of(environment: Mapping[str, str], folder: str, settings: Mapping[str, Any]) -> Payer:
@@ -38,19 +48,30 @@ def of(environment: Mapping[str, str], folder: str, settings: Mapping[str, Any])
         if environment.get(name):
             account = [*chosen(environment, choices), *_long_lived(environment)]
             at = host(environment.get(choices[0], ""))
-            return Payer(name=f"the cloud account of {name}", host=at, account=digest(account))
+            told, needs = f"the cloud account of {name}", _OF_CLOUDS[name]
+            return Payer(name=told, host=at, account=digest(account), needs=needs)
     at, address = host(environment.get(_ADDRESS, "")), chosen(environment, [_ADDRESS])
     for name, told in _KEYS.items():
         if environment.get(name):
-            return Payer(name=told, key=fingerprint(environment, [name]), host=at, account=digest(address))
+            key = fingerprint(environment, [name])
+            return Payer(name=told, key=key, host=at, account=digest(address), needs=tuple(_KEYS))
     if helper := settings.get("apiKeyHelper"):
         return Payer(name="the key that apiKeyHelper prints", host=at, account=digest([*address, str(helper)]))
-    if environment.get("CLAUDE_CODE_OAUTH_TOKEN"):
-        key, told = fingerprint(environment, ["CLAUDE_CODE_OAUTH_TOKEN"]), "the subscription of CLAUDE_CODE_OAUTH_TOKEN"
-        return Payer(name=told, key=key, host=at, account=digest(address))
-    credentials = os.path.join(folder, ".credentials.json")
-    told = f"the subscription logged in at {credentials}" if os.path.exists(credentials) else ""
-    return Payer(name=told, host=at, account=digest([*address, *(_login(environment, folder) if told else ())]))
+    if environment.get(TOKEN):
+        key, told = fingerprint(environment, [TOKEN]), f"the subscription of {TOKEN}"
+        return Payer(name=told, key=key, host=at, account=digest(address), needs=(TOKEN,))
+    credentials = os.path.join(_storage(environment, folder), CREDENTIALS)
+    if not os.path.exists(credentials):
+        return Payer(host=at, account=digest(address))
+    told, who = f"the subscription logged in at {credentials}", digest([*address, *_login(environment, folder)])
+    return Payer(name=told, host=at, account=who, login=credentials)
+
+
+def _storage(environment: Mapping[str, str], folder: str) -> str:
+    """Where the login is; set and empty, the variable means the default folder, whatever else is set."""
+    if STORAGE not in environment:
+        return folder
+    return environment[STORAGE] or os.path.join(environment.get("HOME", ""), ".claude")
 
 
 def _long_lived(environment: Mapping[str, str]) -> list[str]:

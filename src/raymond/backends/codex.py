@@ -11,7 +11,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.backends import Abilities, Command, Found, Reply, Setup, Turn, codex_sandbox, codex_trust, program_options
+from raymond.backends import (
+    Abilities,
+    Command,
+    Found,
+    Login,
+    Places,
+    Reply,
+    Setup,
+    Turn,
+    codex_record,
+    codex_sandbox,
+    codex_trust,
+    program_options,
+)
 from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, home, priced, read
 from raymond.backends.contract import NO_ACCOUNT
@@ -19,6 +32,7 @@ from raymond.backends.json_lines import as_table, decode
 from raymond.backends.payer import Payer, digest, fingerprint, host
 from raymond.store import versions
 from raymond.system import programs
+from raymond.workspace import home as workspace_home
 
 OUTER = (
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
@@ -37,6 +51,8 @@ OUTER = (
 OLDEST = (0, 166)
 """The oldest version Raymond is tested with."""
 _INSTALL = "install Codex, then start it once to log in"
+_LOGIN = "auth.json"
+_LENT = "the agent's program can read and change the login in {}; CODEX_API_KEY avoids that"
 _ADDRESS = "OPENAI_BASE_URL"
 _FIXED = ("exec", "--json", "--skip-git-repo-check")
 
@@ -59,6 +75,8 @@ _NO_TOOLS = (
     'web_search="disabled"',
 )
 """What takes the tools from the model; the one that is left asks the user, who is not there."""
+_NAMES = ("config.toml", "AGENTS.md", "AGENTS.override.md", "agents", "hooks.json", "prompts", "rules", "skills")
+"""What a run gets copies of."""
 _SKIP = "--dangerously-bypass-approvals-and-sandbox"
 _EDITING = ("", "acceptEdits", "auto")
 """The permission modes that let commands write; all others only let them read."""
@@ -76,6 +94,7 @@ class Codex:
         self._program = self._options.program
         self._places = setup.places
         self._trust = setup.trust
+        self._folder = setup.folder
 
     def look(self) -> Found:
         """Look for the program, its version and who is logged in."""
@@ -106,34 +125,94 @@ class Codex:
             argv += ["-c", setting]
         # All of these go before `fork`, which itself accepts fewer.
         argv += ["fork", turn.base] if turn.base else []
-        return Command([*argv, "-"], without=OUTER)
+        command = Command([*argv, "-"], without=OUTER)
+        return self._housed(turn, command) if self._folder_of(turn) else command
+
+    def _folder_of(self, turn: Turn) -> str:
+        """The folder of the run, for a turn that uses it."""
+        return self._folder if turn.isolated else ""
+
+    def _housed(self, turn: Turn, command: Command) -> Command:
+        """The same in a workspace: the folder of the run is where the person's own would be."""
+        own = os.path.abspath(home())
+        workspace_home.furnish(self._folder, own, _NAMES)
+        codex_record.fetch(turn.base, self._folder)
+        payer, folders = _payer(os.environ), {own: self._folder}
+        if payer.login:
+            # Two copies would end with one dead; the program writes this file in place.
+            folders[os.path.join(own, _LOGIN)] = os.path.realpath(payer.login)
+        return replace(
+            command,
+            environment={"CODEX_HOME": own},
+            needs=payer.needs,
+            folders=folders,
+            only_reads=_has_no_sandbox(turn) and self._reads(turn),
+        )
 
     def _rights(self, turn: Turn) -> list[str]:
-        if turn.skip_permissions or turn.permission_mode == "bypassPermissions":
+        if turn.skip_permissions or turn.permission_mode == "bypassPermissions" or _has_no_sandbox(turn):
             return [_SKIP]
-        if turn.permission_mode not in _EDITING:
+        if self._reads(turn):
             return ["--sandbox", "read-only"]
-        return codex_sandbox.flags(turn, self._places, as_table(_settings(home()).get("sandbox_workspace_write")))
+        places = Places() if turn.isolated else self._places.around(turn.cwd) if self._folder else self._places
+        return codex_sandbox.flags(turn, places, as_table(_settings(home()).get("sandbox_workspace_write")))
+
+    def _reads(self, turn: Turn) -> bool:
+        """Whether it may only read."""
+        skips = turn.skip_permissions or turn.permission_mode == "bypassPermissions"
+        return not skips and turn.permission_mode not in _EDITING
+
+    def login(self) -> Login:
+        """Where no key pays, the login is lent: the one file, which the program writes in place."""
+        path = _payer(os.environ).login
+        return Login(note=_LENT.format(path)) if path else Login()
+
+    def export(self, turn: Turn, session: str) -> None:
+        """Copy the record to the place where `codex resume` looks for it."""
+        if self._folder_of(turn):
+            codex_record.copy(session, self._folder, os.path.realpath(home()))
 
     def reader(self, turn: Turn) -> "CodexReader":
         """Its events."""
-        return CodexReader(turn)
+        return CodexReader(turn, self._folder_of(turn))
 
     def recall(self, turn: Turn) -> Reply | None:
         """The reply in the record of the conversation, if it answers the same prompt, and what it cost."""
-        record = Record(turn.session)
+        record = Record(turn.session, self._folder_of(turn))
         if not record.replied or not turn.is_asked_in(record.prompts):
             return None
         return Reply(text=record.text, session=turn.session, spent=priced(turn, record) or turn.unpriced())
+
+
+def _has_no_sandbox(turn: Turn) -> bool:
+    """Whether its own sandbox cannot start: it needs namespaces, and root has none in a workspace."""
+    return turn.isolated and os.geteuid() == 0
 
 
 def _payer(environment: Mapping[str, str]) -> Payer:
     folder = home(environment)
     provider = _provider(folder)
     address = str(provider.get("base_url") or environment.get(_ADDRESS, ""))
-    path = os.path.join(folder, "auth.json")
-    name, key, account = _login(environment, str(provider.get("env_key") or ""), path)
-    return Payer(name=name, key=key, host=host(address), account=digest([address, *account]))
+    path, own_key = os.path.join(folder, _LOGIN), str(provider.get("env_key") or "")
+    name, key, account = _login(environment, own_key, path)
+    return Payer(
+        name=name,
+        key=key,
+        host=host(address),
+        account=digest([address, *account]),
+        needs=(*filter(None, (own_key, *_headers(provider))), "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"),
+        login=path if name and not key and _takes_logins(provider) else "",
+    )
+
+
+def _takes_logins(provider: Mapping[str, Any]) -> bool:
+    """Whether a login can pay a provider: one of the user's own says so."""
+    return not provider or provider.get("requires_openai_auth") is True
+
+
+def _headers(provider: Mapping[str, Any]) -> list[str]:
+    """The variables that a provider's requests carry as headers."""
+    return [str(name) for name in as_table(provider.get("env_http_headers")).values()]
 
 
 def _login(environment: Mapping[str, str], own_key: str, path: str) -> tuple[str, str, list[str]]:

@@ -57,6 +57,8 @@ _STATUS = regex(r"(?:unexpected status|exceeded retry limit, last status:) (\d{3
 _AGAIN = regex(r"try again at (?:(\w{3}) (\d{1,2})[a-z]{2}, (\d{4}) )?(\d{1,2}:\d{2} [AP]M)")
 _GONE = regex(r"^Error: .*(?:no rollout found|missing source rollout|Session not found)", re.MULTILINE)
 """The error for a branch whose conversation, or one that it came from, is missing."""
+_RENEWED = "your refresh token was already used"
+"""Another process has renewed the login a moment before: the next try finds what that one got."""
 _TOO_LONG = regex(r'"input_error_code":"input_too_large","max_chars":(\d+)')
 _LIFE = [Observation("life")]
 
@@ -64,7 +66,9 @@ _LIFE = [Observation("life")]
 class CodexReader:
     """Reads one turn; what the agent says never decides how it ended."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, folder: str = "") -> None:
+        self._folder = folder
+        """That of the run, in which the program has its record; empty for the person's."""
         self.ending: Reply | Trouble | None = None
         self._turn = turn
         self._id = ""
@@ -140,7 +144,7 @@ class CodexReader:
         fresh, cached, out = (
             max(0, now - then) for now, then in zip(self._meter, (*self._turn.meter, 0, 0, 0), strict=False)
         )
-        record = Record(self._id)
+        record = Record(self._id, self._folder)
         if not fresh and not out and (self._said or self._shown):
             spent = priced(self._turn, record) or self._turn.unpriced()
             return replace(spent, meter=self._meter), f"reported no tokens: ~{show(spent.cost)} is counted"
@@ -148,7 +152,7 @@ class CodexReader:
         return self._turn.priced(Tokens(input=fresh, cached=cached, output=out), model=model, meter=self._meter), ""
 
     def _fail(self, message: str) -> Trouble:
-        record = Record(self._id)
+        record = Record(self._id, self._folder)
         kind = _kind(record.failure, message)
         is_limit = kind == "limit"
         unknown = self._turn.unpriced() if self._said or self._shown else Spending()
@@ -221,6 +225,8 @@ def _ended(code: int | None) -> str:
 def _kind(failure: object, message: str) -> Kind:
     """The class of a failure: by its name in the record, by a status, by a code, finally by the program's words."""
     name, about = next(iter(failure.items()), ("", {})) if isinstance(failure, dict) else (failure, {})
+    if _RENEWED in message:
+        return "overload"
     if name == "usage_limit_exceeded":  # also used for an unpaid bill, which waiting does not pay
         return "limit" if "try again" in message.lower() else "billing"
     said = _STATUS.match(message)

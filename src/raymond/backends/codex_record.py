@@ -11,6 +11,7 @@ from raymond.backends.json_lines import as_table, decode, number
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens
 from raymond.system.files import foreign
+from raymond.workspace import home as workspace_home
 
 _LONGEST = 1 << 28
 """Bytes of a record; the agent can write there, and what it writes is read into memory."""
@@ -21,7 +22,7 @@ _MOST = 1 << 24
 class Record:
     """The last turn of a conversation, in the program's own file; empty when there is none."""
 
-    def __init__(self, id: str) -> None:
+    def __init__(self, id: str, folder: str = "") -> None:
         self.model = ""
         self.used = Tokens()
         self.meter: tuple[int, ...] = ()
@@ -33,7 +34,7 @@ class Record:
         """What the program calls the error that ended the turn: a name, or a name with its details."""
         self.opens_at = 0.0
         """When the used-up windows of a subscription reopen."""
-        for line in record_lines(id):
+        for line in record_lines(id, folder):
             event = decode(line)
             self._note(event.get("type"), as_table(event.get("payload")))
 
@@ -72,15 +73,38 @@ def priced(turn: Turn, record: Record) -> Spending | None:
     return turn.priced(record.used, model=turn.model or record.model, meter=record.meter)
 
 
-def record_lines(id: str) -> list[bytes]:
+def record_lines(id: str, folder: str = "") -> list[bytes]:
+    """The record of a conversation in the folder of a run, or in the person's; nothing when there is none."""
+    for names in _places(id, folder or home()):
+        if folder:
+            return workspace_home.content(folder, names, _LONGEST).splitlines()
+        with contextlib.suppress(OSError):
+            return foreign(os.path.join(home(), *names), _LONGEST).splitlines()
+    return []
+
+
+def _places(id: str, folder: str) -> list[list[str]]:
+    """Where a folder has the record of a conversation: the names that lead there."""
     if not id:
         return []
-    for path in glob.glob(
-        os.path.join(glob.escape(home()), "sessions", "*", "*", "*", f"rollout-*-{glob.escape(id)}.jsonl")
-    ):
-        with contextlib.suppress(OSError):
-            return foreign(path, _LONGEST).splitlines()
-    return []
+    day, name = ("[0-9][0-9][0-9][0-9]", "[0-9][0-9]", "[0-9][0-9]"), f"rollout-[0-9]*-{glob.escape(id)}.jsonl"
+    found = glob.glob(os.path.join(glob.escape(folder), "sessions", *day, name))
+    return [os.path.relpath(path, folder).split("/") for path in found]
+
+
+def copy(id: str, source: str, target: str) -> None:
+    """Copy the record of a conversation to another folder, unless it is there."""
+    if not _places(id, target):
+        for names in _places(id, source)[:1]:
+            workspace_home.bring(source, target, names, _LONGEST)
+
+
+def fetch(id: str, folder: str) -> None:
+    """Copy the record of a conversation of the person's to the folder of a run, with all that it branched from."""
+    while id and not _places(id, folder):
+        lines = record_lines(id)
+        copy(id, os.path.realpath(home()), folder)
+        id = str(as_table(decode(lines[0]).get("payload")).get("forked_from_id") or "") if lines else ""
 
 
 def home(environment: Mapping[str, str] = os.environ) -> str:

@@ -44,6 +44,14 @@ class Places(Struct, frozen=True, kw_only=True):
     fixed: list[str] = []
     """Files and folders that may not be changed."""
 
+    def around(self, path: str) -> "Places":
+        """Those that do not hold `path`: a private copy lies in RAYMOND_HOME, and its agent has to write there."""
+
+        def kept(places: list[str]) -> list[str]:
+            return [one for one in places if not f"{path}/".startswith(f"{one.rstrip('/')}/")]
+
+        return Places(hidden=kept(self.hidden), readable=self.readable, fixed=kept(self.fixed))
+
 
 class Setup(Struct, frozen=True, kw_only=True):
     """What a backend is made from; an entry point of the group `raymond.backends` takes it and returns a Backend."""
@@ -53,7 +61,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Its table in config.toml, `[backends.NAME]`."""
     places: Places = Places()
     folder: str = ""
-    """Where the program keeps its settings and conversations, if not at its usual place."""
+    """The run's own folder for the program's settings and conversations, for turns that work isolated."""
     trust: Trust = Trust()
     """Where the program may use settings that come with a project: nowhere, unless a person said so."""
 
@@ -163,8 +171,10 @@ class Command(Struct, frozen=True):
     """Files it finds in the turn's spool, next to its prompt."""
     needs: tuple[str, ...] = ()
     """Beginnings of the names of variables that it needs although they look like secrets."""
-    folders: tuple[str, ...] = ()
-    """What it writes to outside of the directory that it works in."""
+    folders: dict[str, str] = {}
+    """What it may write in a workspace besides the project: where it finds each folder or file, and where that is."""
+    only_reads: bool = False
+    """In a workspace, it may not change the project."""
     program: str = ""
     """What the command starts in its turn, if it is a shell: when that is missing, nothing is started or paid."""
 
@@ -247,6 +257,27 @@ class Backend(Protocol):
 
     def recall(self, turn: Turn) -> Reply | None:
         """The reply of a turn whose output is lost, from the program's own session."""
+
+
+class Login(Struct, frozen=True, kw_only=True):
+    """What a workspace gets of the login of a program."""
+
+    problem: str = ""
+    """Why the program cannot work there; empty when it can."""
+    hint: str = ""
+    note: str = ""
+    """What people should know before the first turn; empty when no login enters the workspace."""
+
+
+@runtime_checkable
+class Housed(Protocol):
+    """A backend whose program has a folder of its own in each run that works isolated: `Setup.folder`."""
+
+    def login(self) -> Login:
+        """What a workspace would get of the login."""
+
+    def export(self, turn: Turn, session: str) -> None:
+        """Copy the conversation of a turn from the run's folder to the person's own, and nothing else."""
 
 
 @runtime_checkable

@@ -11,7 +11,20 @@ import msgspec
 from msgspec.structs import replace
 
 from raymond import amounts
-from raymond.backends import Backend, Command, Delayed, Direct, Found, Observation, Reader, Reply, Trouble, Turn
+from raymond.backends import (
+    Backend,
+    Command,
+    Delayed,
+    Direct,
+    Found,
+    Housed,
+    Login,
+    Observation,
+    Reader,
+    Reply,
+    Trouble,
+    Turn,
+)
 from raymond.errors import Error
 from raymond.language.tags import NAME
 from raymond.machine.failures import REPORTED
@@ -51,6 +64,12 @@ class Guarded:
     def recall(self) -> Reply | None:
         """The reply of a turn whose output is lost, when the backend has it."""
         return _recalled(self._ask(lambda: self._backend.recall(self._turn)))
+
+    def export(self, session: str) -> None:
+        """Copy the conversation to the person's own folder; that this fails is no failure of the turn."""
+        backend = self._backend
+        if isinstance(backend, Housed) and _SESSION.fullmatch(session):
+            self._ask(lambda: backend.export(self._turn, session))
 
     def _ask(self, question: Callable[[], object], *, raising: bool = False) -> object:
         """What the backend says; with `raising`, a fault of the machine is not taken for one of the backend."""
@@ -218,7 +237,18 @@ def _unfit(turn: Turn) -> str:
 
 
 def _broken(error: Exception) -> str:
+    if isinstance(error, Error):
+        return str(error)
     return f"its backend is broken: {type(error).__name__}: {error}"
+
+
+def login(backend: object) -> Login:
+    """What a workspace would get of the login of a backend's program; an exception is a problem too."""
+    try:
+        found: object = backend.login() if isinstance(backend, Housed) else Login()
+    except Exception as error:
+        return Login(problem=_broken(error))
+    return found if isinstance(found, Login) and _is_sound(found) else Login(problem="its backend is broken")
 
 
 def look(backend: Backend, *, raising: bool = False) -> Found:

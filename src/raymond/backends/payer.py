@@ -18,6 +18,10 @@ class Payer(Struct, frozen=True, kw_only=True):
     """Where turns are sent, if somebody has set that."""
     account: str = ""
     """A fingerprint of the account, and of everything else that chooses one."""
+    needs: tuple[str, ...] = ()
+    """Beginnings of the names of the variables that pay."""
+    login: str = ""
+    """The file of the login that pays, if one does."""
 
 
 def fingerprint(environment: Mapping[str, str], names: Iterable[str]) -> str:

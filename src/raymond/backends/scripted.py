@@ -92,7 +92,7 @@ class ScriptedProgram:
             argv += ["--resume", turn.base, "--fork-session"]
         if turn.isolated:
             make_private(self._sessions)  # only what is there can be shown inside
-        folders = (self._sessions,) if turn.isolated else ()
+        folders = {self._sessions: self._sessions} if turn.isolated else {}
         return Command(argv, files={"reply.json": msgspec.json.encode(reply)}, folders=folders)
 
     def reader(self, turn: Turn) -> StreamReader:

@@ -308,7 +308,16 @@ def _backend(name: str, tables: "registry.Tables", *, is_wanted: bool, is_defaul
     )
     ok = bool(found.payer) or not needed or _HIDES_LOGINS
     hint = "" if found.payer else found.hint
-    return [Finding(name, told, ok, hint, about, needed=needed), *_acts(name, found.acts)]
+    return [Finding(name, told, ok, hint, about, needed=needed), *_acts(name, found.acts), *_login(name, backend)]
+
+
+def _login(name: str, backend: object) -> list[Finding]:
+    """What isolated agents would get of its login, where there is something to know."""
+    from raymond.backends import guard
+
+    login = guard.login(backend)
+    told = login.problem or login.note
+    return [Finding(name, f"--workspace isolated: {told}", hint=login.hint, needed=False)] if told else []
 
 
 def _acts(name: str, acts: tuple[str, ...]) -> list[Finding]:

@@ -96,7 +96,7 @@ def hold(
         book = journal.Journal(folder, reading.size, held)
         book.decide(run, clock(), journal.torn(reading))
         book.write()
-        place = _place(project, run, placed)
+        place = _place(project, run, placed, settings["backends"], told)
         folder_of = place.program if place and not run.is_over else None
         backends = registry.make(project, run, placed, settings["backends"], trusts, folder_of)
         _tell_lost(project, reading, told)
@@ -118,12 +118,16 @@ def hold(
     return HeldRun(project, held, book, unpacked, driver)
 
 
-def _place(project: Project, run: Run, placed: PlacedWorkflow) -> "Place | None":
+def _place(project: Project, run: Run, placed: PlacedWorkflow, tables: registry.Tables, told: Face) -> "Place | None":
     """The workspace of a run; None where every step works here."""
     if run.start.workspace == "here" and not placed.workflow.has_workspaces:
         return None
     from raymond.control import workspaces
 
+    if not run.is_over:
+        notes = workspaces.logins(run.start, placed.workflow, tables)
+        for note in notes if run.seq == 1 else ():
+            told.on_note(note)
     return workspaces.place_of(project, run, placed.workflow)
 
 

@@ -59,6 +59,13 @@ def refusal(start: RunStarted, what: str) -> Refusal | None:
     return barred(start.key, start.inside, what, origin.this())
 
 
+def check_workspace() -> None:
+    """Refuse to start a run in a step that cannot reach the place where runs are kept."""
+    if os.environ.get(WORKSPACE) == "isolated":
+        hint = "let the workflow fork agents instead, or start it in a state that works here"
+        raise UsageError("a step that works isolated cannot start a run", hint=hint)
+
+
 def check_agent(what: str) -> None:
     """Refuse `what` to everything that an agent's program has started, inside of a run or outside."""
     if agent := origin.this().agent:
@@ -115,9 +122,6 @@ def narrowed(who: Starter, started: RunStarted) -> RunStarted:
     """A run that a step starts has no more rights, and no higher budget, than the one the step belongs to."""
     if not who.sender.steps:
         return started
-    if os.environ.get(WORKSPACE) == "isolated":
-        hint = "let the workflow fork agents instead, or start it in a state that works here"
-        raise UsageError("a step that works isolated cannot start a run", hint=hint)
     if who.run is None:
         raise UsageError("the run of this step cannot be found, so nothing can be started in it", hint=_GONE)
     given = who.run.rights

@@ -210,6 +210,7 @@ class Prepared(Struct, frozen=True):
 
 def prepare(loaded: Loaded, options: Choices) -> Prepared:
     """What a run would start with; raises whatever is wrong, before anything is written."""
+    inside.check_workspace()
     with doubts.placed(loaded):
         return _prepared(loaded, options)
 
@@ -226,12 +227,15 @@ def _prepared(loaded: Loaded, options: Choices) -> Prepared:
     warnings = doubts.located(found, loaded)
     if options.strict:
         doubts.refuse(warnings)
-    if started.workspace != "here" or workflow.has_workspaces:
-        from raymond.control import workspaces
-
-        workspaces.check(projects.at(os.getcwd()), started, workflow)
     asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
-    return Prepared(preflight.check_start(asked), warnings)
+    if started.workspace == "here" and not workflow.has_workspaces:
+        return Prepared(preflight.check_start(asked), warnings)
+    from raymond.control import workspaces
+
+    workspaces.check(projects.at(os.getcwd()), started, workflow)
+    checked = preflight.check_start(asked)
+    workspaces.logins(checked, workflow, options.tables)
+    return Prepared(checked, warnings)
 
 
 def begin(project: Project, loaded: Loaded, options: Choices) -> str:

@@ -5,7 +5,10 @@ from time import time
 
 from msgspec import Struct
 
-from raymond.errors import UsageError
+from raymond.backends import guard, registry
+from raymond.backends.registry import SCRIPTED, Tables
+from raymond.errors import BackendError, UsageError
+from raymond.language import judges, reach
 from raymond.language.ways import Way, narrowed, widens
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
@@ -43,6 +46,11 @@ def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
     if way == "here":
         return
     home.check(start.lend)
+    for state in workflow.states.values():
+        backend = start.backends.get(state.name, start.backend)
+        if state.kind == "prompt" and "off" in (start.net, state.policy.net) and backend in registry.PROGRAMS:
+            hint = "let only scripts have `net: off`"
+            raise UsageError(f"{state.name} has `net: off`, and {backend} needs the network", hint=hint)
     if way == "copy" and (start.net == "off" or any(one.policy.net == "off" for one in workflow.states.values())):
         raise UsageError("`net: off` needs --workspace isolated", hint="a copy uses the network as you do")
     tree.check(project.tree if git.top(start.cwd) else "", start.carry, copies=way == "copy")
@@ -50,6 +58,20 @@ def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
         able = ability.probe(project.home.path)
         if able.problem:
             raise UsageError(f"steps cannot be isolated on this machine: {able.problem}", hint=able.hint)
+
+
+def logins(start: RunStarted, workflow: Workflow, tables: Tables) -> list[str]:
+    """What people should know of the logins that isolated agents are lent; refused where one cannot be lent."""
+    possible = reach.of(workflow).possible
+    states = [state for state in judges.answered(workflow) if state.name in possible]
+    isolated = [state for state in states if narrowed(start.workspace, state.policy.workspace) == "isolated"]
+    found = []
+    for name in dict.fromkeys(start.backends.get(state.name, start.backend) for state in isolated):
+        login = guard.login(None if name in SCRIPTED else registry.backend(name, tables))
+        if login.problem:
+            raise BackendError(login.problem, backend=name, hint=login.hint)
+        found += [login.note] if login.note else []
+    return found
 
 
 def place_of(project: Project, run: Run, workflow: Workflow) -> Place | None:
@@ -72,8 +94,9 @@ def describe(project: Project, run: Run) -> str:
         return ""
     place = find(project, run)
     if not place.is_there:
-        return f"workspace: {run.start.workspace}, gone; the work is in {place.tip}"
-    return f"workspace: {run.start.workspace}, {place.size() / (1 << 20):.1f} MB in {place.slot.path}"
+        return f"workspace: it went when the run ended; the work is in {place.tip}" if run.saved else ""
+    way = place.known().way
+    return f"workspace: {way}, {place.size() / (1 << 20):.1f} MB in {place.slot.path}"
 
 
 class Applied(Struct, frozen=True):
@@ -92,7 +115,7 @@ def find(project: Project, run: Run) -> Place:
     if run.tree is None:
         hint = "its agents work in the project itself" if start.workspace == "here" else "it has not begun"
         raise UsageError(f"{id} has no workspace", hint=hint)
-    return at(project, id, "copy" if start.workspace == "copy" else "isolated")
+    return at(project, id)
 
 
 def apply(project: Project, run: Run) -> Applied:
@@ -128,7 +151,7 @@ def shell(project: Project, run: Run, agent: str) -> int:
     if agent and known is None:
         raise UsageError(f"{place.run} has no agent `{agent}`", hint=f"raymond status {place.run} names them")
     start = run.start
-    place.open(start.carry, lambda text: None, 0.0)
+    place.known()
     environment = dict(os.environb)
     shown = homes.lent(start.lend, environment)
     if place.way == "isolated":

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from raymond.errors import JournalError, WorkspaceError
 from raymond.machine.events import Event, TreeMade, WorkSaved
 from raymond.machine.run import Run
+from raymond.workspace import home
 from raymond.workspace.place import Place
 
 Tell = Callable[[str], None]
@@ -17,6 +18,8 @@ def open(place: Place, run: Run, tell: Tell, now: float) -> list[Event]:
     if run.tree is not None and not place.is_there:
         hint = f"what was saved of it is in {place.tip}: raymond apply {id}" if run.saved else ""
         raise WorkspaceError(f"the workspace of {id} is gone from {place.slot.path}", hint=hint)
+    for warning in home.warnings(run.start.lend):
+        tell(warning)
     base = place.open(run.start.carry, tell, now)
     return [] if run.tree else [TreeMade(head=base.head, commit=base.commit)]
 

@@ -10,3 +10,5 @@ class AskedFile(Struct, frozen=True):
     """Relative to the directory of the agent."""
     size: int
     sha256: str
+    folder: str = ""
+    """That directory on this machine, if the agent finds it at another path."""

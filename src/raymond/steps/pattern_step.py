@@ -91,7 +91,7 @@ class PatternStep(Step):
             problem=problem,
             spent=Spending(offset=self._record.end()),
             directories=directories(self.job, asked, self.host.place),
-            files=shown_files(self.outside(self.job.cwd), asked),
+            files=shown_files(self.job.cwd, self.outside(self.job.cwd), asked),
         )
         self.host.report(self, judged)
 

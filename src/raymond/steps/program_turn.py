@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from raymond.backends import Backend, Command, Observation, Reply, Trouble
 from raymond.backends.guard import Guarded
+from raymond.machine.inputs import Spending
 from raymond.steps import spool
 from raymond.steps.answer import SLICE
 from raymond.steps.job import TurnJob
@@ -121,8 +122,9 @@ class ProgramTurn(TurnStep):
         prompt = os.path.join(folder, "prompt")
         with contextlib.ExitStack() as given:
             out, err = (_opened(os.path.join(folder, name), flags, given) for name in ("out", "err"))
-            shown = {folder: False, **dict.fromkeys(command.folders, True)}
-            argv, env, cwd = self.entered(command.argv, env, shown, command.needs)
+            argv, env, cwd = self.entered(
+                command.argv, env, {folder: False}, command.needs, command.folders, only_reads=command.only_reads
+            )
             argv = self.host.marks.noting(argv, self.number)
             self.pid = spawn(argv, env, cwd, stdin=prompt, stdout=out, stderr=err)
 
@@ -273,7 +275,18 @@ class ProgramTurn(TurnStep):
         """Report how it ended, after the last of what it has printed."""
         for text in self._raw.close():
             self.host.show(self.agent, "raw", text)
+        self._export()
         super().conclude(ending)
+
+    def interrupted(self, spent: Spending, *, by_death: bool = False) -> None:
+        """Report that it was cut off."""
+        self._export()
+        super().interrupted(spent, by_death=by_death)
+
+    def _export(self) -> None:
+        """Let the person open the conversation: it is in the folder of the run, which goes with the run."""
+        if self.turn.isolated:
+            self.reader.export(self.session)
 
     def _is_silent(self, now: float) -> bool:
         # What is not read yet may say that a tool runs, which may be silent for longer.

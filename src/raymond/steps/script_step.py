@@ -377,7 +377,7 @@ class ScriptStep(Step):
                 reading=reading,
                 spent=spent,
                 directories=directories(job, asked, self.host.place),
-                files=shown_files(self.outside(job.cwd), asked),
+                files=shown_files(job.cwd, self.outside(job.cwd), asked),
                 text=self._printed if job.policy.evaluator else "",
             )
             self.host.report(self, output)

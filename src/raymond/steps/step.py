@@ -222,11 +222,19 @@ class Step:
         self.host.report(self, Interruption(time=self.host.clock(), agent=self.agent))
 
     def entered(
-        self, argv: list[str], env: Mapping[bytes, bytes], shown: Mapping[str, bool], needs: Iterable[str] = ()
+        self,
+        argv: list[str],
+        env: Mapping[bytes, bytes],
+        shown: Mapping[str, bool],
+        needs: Iterable[str] = (),
+        written: Mapping[str, str] = {},
+        *,
+        only_reads: bool = False,
     ) -> tuple[list[str], Mapping[bytes, bytes], str]:
         """What to start, with which environment and in which directory, so that the step works where it should.
 
         `shown` are paths that it finds although they are in places that are empty for it, and whether it may write.
+        `written`: where it finds other places that it may write, and where these are. `only_reads`: not the project.
         """
         job, place = self.job, self.host.place
         if place is None or job.way == "here":
@@ -238,13 +246,17 @@ class Step:
             env = home.environment(env, job.lend, needs)
         env = {**env, b"RAYMOND_WORKSPACE": job.way.encode()}
         self.host.make_spool()
+        # A program that is not on the PATH is shown like those that are.
+        path = b":".join([env.get(b"PATH", b""), os.fsencode(os.path.dirname(argv[0]))])
         argv, cwd = place.entered(
             argv,
             way=job.way,
             cwd=job.cwd,
             name=str(self.number),
-            environment=env,
+            environment={**env, b"PATH": path},
             shown=shown,
+            written=written,
+            only_reads=only_reads,
             net=job.net,
             aside=os.path.join(self.host.spool, f"{self.number}.plan"),
         )

@@ -43,6 +43,8 @@ class TurnStep(Step):
         self.turn = replace(turn, spool=os.path.join(host.spool, turn.spool), isolated=job.way == "isolated")
         if job.way == "copy":
             self.turn = replace(self.turn, cwd=self.outside(turn.cwd))
+        self.session = turn.session
+        """The conversation, as the program calls it."""
         self._record = host.transcripts.step(
             job.agent,
             step=job.step,
@@ -90,6 +92,8 @@ class TurnStep(Step):
             if seen.kind == "note":
                 self.host.show(self.agent, "note", seen.text)
                 self._record.add("note", seen.text + "\n")
+            if seen.kind == "session":
+                self.session = seen.text
             if seen.kind == "session" and seen.text != self.turn.session:
                 self.host.named(self.agent, seen.text)
 
@@ -163,7 +167,7 @@ class TurnStep(Step):
             session=ending.session,
             denied=tuple(self._denied),
             directories=directories(self.job, asked, self.host.place),
-            files=shown_files(self.outside(self.job.cwd), asked),
+            files=shown_files(self.job.cwd, self.outside(self.job.cwd), asked),
             text=answer.text[-evaluators.LONGEST :] if _is_kept(self.job.policy) else "",
         )
         self.host.report(self, output)
@@ -179,7 +183,7 @@ class TurnStep(Step):
             spent=spent,
             denied=tuple(self._denied),
             directories=directories(self.job, asked, self.host.place),
-            files=shown_files(self.outside(self.job.cwd), asked),
+            files=shown_files(self.job.cwd, self.outside(self.job.cwd), asked),
         )
         self.host.report(self, judged)
 

@@ -49,20 +49,20 @@ def look(cwd: str, path: str) -> Found:
     return Found(path, data, digest(data))
 
 
-def take(cwd: str, given: str) -> tuple[AskedFile, ...] | Refusal:
-    """What `files="A B"` names now, or why it cannot be shown."""
+def take(cwd: str, given: str, folder: str = "") -> tuple[AskedFile, ...] | Refusal:
+    """What `files="A B"` names now, or why it cannot be shown; `folder` is where `cwd` really is, if elsewhere."""
     paths = list(dict.fromkeys(given.split()))
     if len(paths) > MOST:
         return Refusal("file", f"`files` names more than {MOST} files", "put them together into one")
     taken = []
     for path in paths:
-        found = look(cwd, path)
+        found = look(folder or cwd, path)
         if found.problem or not is_text(path):
             hint = (
                 "write the file first, or leave it out; paths are relative to your directory, with blanks between them"
             )
             return Refusal("file", f"<ask> cannot show a file: {found.problem or path}", hint)
-        taken.append(AskedFile(path, len(found.data), found.sha256))
+        taken.append(AskedFile(path, len(found.data), found.sha256, folder))
     return tuple(taken)
 
 

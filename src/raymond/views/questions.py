@@ -66,5 +66,5 @@ def question_of(id: str, agent: Agent, cwd: str = "") -> Question:
         approve=rest.approve if rest else "",
         choices=rest.choices if rest else (),
         files=rest.files if rest else (),
-        cwd=agent.cwd or cwd,
+        cwd=(rest.files[0].folder if rest and rest.files else "") or agent.cwd or cwd,
     )

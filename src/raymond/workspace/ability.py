@@ -68,7 +68,7 @@ def _probe(slot: Slot, project: str) -> Ability:
         "cwd": f"{project}/layered",
         "mounts": [
             {"kind": "empty", "at": "/tmp", "write": True, "options": "mode=1777"},
-            {"kind": "bind", "source": slot.tree, "at": project, "write": True},
+            {"kind": "bind", "source": slot.tree, "at": project, "write": True, "optional": False, "is_file": False},
         ],
         "overlays": [
             {

@@ -6,7 +6,8 @@ Either everything is written or nothing. After a kill, the same command finishes
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ from raymond.workspace import harvest
 from raymond.workspace.repository import Repository
 
 _NOTHING = b""
+_OTHER = b"something else"
 
 
 class Done(Struct, frozen=True):
@@ -50,8 +52,7 @@ def _discard(staged: str) -> None:
 
 def _apply(repository: Repository, top: str, staged: str, base: str, tip: str) -> Done:
     repository.ask("read-tree", base)
-    tracked = repository.ask("ls-files", "-z").split(b"\0")
-    rules = b"".join(path + b"\0" for path in tracked if os.path.basename(path) == b".gitattributes")
+    rules = b"".join(path + b"\0" for path in _rules(repository))
     repository.ask("checkout-index", "-z", "--stdin", given=rules, worktree=repository.worktree)
     wanted = _changes(repository, base, tip)
     standing = _standing(repository, top, staged, wanted)
@@ -61,19 +62,43 @@ def _apply(repository: Repository, top: str, staged: str, base: str, tip: str) -
     missing = {path: new for path, (_, new) in wanted.items() if standing[path] != new}
     written = [path for path, new in missing.items() if new != _NOTHING]
     if written:
-        repository.ask("read-tree", tip)
-        files = f"{staged}/files/"
-        repository.ask(
-            "checkout-index", f"--prefix={files}", "-z", "--stdin", given=b"\0".join([*written, b""]), worktree=top
-        )
+        _stage(repository, os.fsencode(f"{staged}/files"), tip, {path: missing[path] for path in written})
     for path, new in missing.items():
         if new == _NOTHING:
             _remove(os.fsencode(top), path)
     for path in written:
         target = os.path.join(os.fsencode(top), path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
+        _remove_empty(target)
         os.replace(os.path.join(os.fsencode(f"{staged}/files"), path), target)
     return Done(sorted(map(os.fsdecode, missing)), len(wanted) - len(missing), [])
+
+
+def _rules(repository: Repository) -> list[bytes]:
+    """The files with attributes in the index."""
+    tracked = repository.ask("ls-files", "-z").split(b"\0")
+    return [path for path in tracked if os.path.basename(path) == b".gitattributes"]
+
+
+def _stage(repository: Repository, files: bytes, tip: str, wanted: Mapping[bytes, bytes]) -> None:
+    """Write files as they shall be, by the attributes of the base: new ones could run filters of the person's."""
+    repository.ask("read-tree", tip)
+    # Git prefers attributes in the index to those in the work tree.
+    rules = _rules(repository)
+    gone = b"".join(b"0 %s\t%s\0" % (b"0" * len(tip), path) for path in rules)
+    repository.ask("update-index", "-z", "--index-info", given=gone)
+    others = b"".join(path + b"\0" for path in wanted if path not in rules)
+    repository.ask("checkout-index", f"--prefix={os.fsdecode(files)}/", "-z", "--stdin", given=others)
+    for path in wanted.keys() & set(rules):
+        mode, blob = wanted[path].split(b" ")
+        content = repository.ask("cat-file", "blob", blob.decode("ascii"))
+        target = os.path.join(files, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if mode == b"120000":
+            os.symlink(content, target)
+            continue
+        with open(target, "xb", opener=partial(os.open, mode=0o777 if mode == b"100755" else 0o666)) as file:
+            file.write(content)
 
 
 def _changes(repository: Repository, base: str, tip: str) -> dict[bytes, tuple[bytes, bytes]]:
@@ -98,17 +123,20 @@ def _standing(
     standing = dict.fromkeys(paths, _NOTHING)
     root = os.fsencode(top)
     for path in paths:
-        if (above := _obstacle(root, path)) and not _goes(above, paths):
-            standing[path] = b"something else"
+        if above := _obstacle(root, path):
+            if not _goes(above, paths):
+                standing[path] = _OTHER
             continue
         try:
             status = os.lstat(os.path.join(root, path))
         except OSError:
             continue
-        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+        if stat.S_ISLNK(status.st_mode) or (
+            stat.S_ISREG(status.st_mode) and os.access(os.path.join(root, path), os.R_OK)
+        ):
             found[path] = status.st_mode, status.st_size, 0, 0, 0
         elif not stat.S_ISDIR(status.st_mode) or not all(_goes(one, paths) for one in _files(root, path)):
-            standing[path] = b"something else"
+            standing[path] = _OTHER
     blobs = harvest.write_blobs(repository, top, repository.worktree, found, found, f"{staged}/links", keep=False)
     return standing | {path: harvest.mode_of(found[path]) + b" " + blob for path, blob in blobs.items()}
 
@@ -132,8 +160,17 @@ def _goes(path: bytes, paths: dict[bytes, tuple[bytes, bytes]]) -> bool:
 
 
 def _files(root: bytes, folder: bytes) -> Iterator[bytes]:
-    for above, _, names in os.walk(os.path.join(root, folder)):
-        yield from (os.path.relpath(os.path.join(above, name), root) for name in names)
+    """Everything in a folder that is not a folder itself."""
+    for above, names, others in os.walk(os.path.join(root, folder)):
+        links = [name for name in names if os.path.islink(os.path.join(above, name))]
+        yield from (os.path.relpath(os.path.join(above, name), root) for name in (*links, *others))
+
+
+def _remove_empty(path: bytes) -> None:
+    """Remove a folder in which there are only folders."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        for above, _, _ in os.walk(path, topdown=False):
+            os.rmdir(above)
 
 
 def _remove(root: bytes, path: bytes) -> None:

@@ -37,8 +37,9 @@ class Carried(Struct):
 
 def survey(repository: Repository, top: str, named: Iterable[str]) -> Carried:
     """Sort what git does not track in the checkout at `top`; `named` are the folders that the person carries along."""
-    asked = ("ls-files", "-o", "--directory", "--no-empty-directory", "-z")
-    ignored = repository.ask(*asked, "-i", "--exclude-standard", worktree=top).split(b"\0")
+    # With --no-empty-directory, git leaves out what is ignored in a folder without tracked files.
+    asked = ("ls-files", "-o", "-i", "--exclude-standard", "--directory", "-z")
+    ignored = repository.ask(*asked, worktree=top).split(b"\0")
     others = repository.ask("ls-files", "-o", "--exclude-standard", "-z", worktree=top).split(b"\0")
     found = Carried([], [], [], [], [])
     for raw in ignored:
@@ -46,9 +47,9 @@ def survey(repository: Repository, top: str, named: Iterable[str]) -> Carried:
         if not path or path == _OWN:
             continue
         if path.endswith("/"):
-            if _is_installed(os.path.join(top, path)):
+            if _is_installed(os.path.join(top, path)) and not _installed_above(top, path.rstrip("/")):
                 found.installed.append(path.rstrip("/"))
-        else:
+        elif not _installed_above(top, path):
             _add_file(found, top, path, is_ignored=True)
     for raw in others:
         path = os.fsdecode(raw)

@@ -37,8 +37,6 @@ _PDEATHSIG, _DUMPABLE, _NO_NEW_PRIVS, _DROP_BOUND = 1, 4, 38, 24
 _KEPT = (0, 1, 3, 4, 5, 6, 7)
 """CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID and SETUID: what root needs for tar, chown and su."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-_GLOBAL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "scsi", "acpi", "mtrr")
-"""Below /proc: what concerns the whole machine, and root may write."""
 _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x1 | 0x40
 _HANGUP, _INTERRUPT, _QUIT, _KILL, _PIPE, _TERMINATE = 1, 2, 3, 9, 13, 15
 _ENDING = (_HANGUP, _INTERRUPT, _QUIT, _TERMINATE)
@@ -165,7 +163,7 @@ def _lay_out(plan: "dict[str, Any]") -> None:
     """Make everything read-only but for what the plan lends."""
     _call("mount", _libc.mount(b"none", b"/", None, _PRIVATE, None))
     # Sources first: what hides something may hide them, too.
-    opened = [(one, _source(one)) for one in plan["mounts"] if one["kind"] == "bind"]
+    opened = [(one, _source(one)) for one in plan["mounts"] if one["kind"] == "bind" and _is_wanted(one)]
     layered = [pair for overlay in plan["overlays"] for pair in _overlaid(overlay)]
     devices = [(name, _opened(f"/dev/{name}")) for name in _DEVICES]
     _set_read_only(_HERE, "/", _RECURSIVE)
@@ -176,6 +174,11 @@ def _lay_out(plan: "dict[str, Any]") -> None:
     for one in plan["mounts"]:
         if one["kind"] == "empty" and not one["write"]:
             _set_read_only(_HERE, one["at"], 0)
+
+
+def _is_wanted(one: "dict[str, Any]") -> bool:
+    """Whether something is to be shown: what is only convenient may have gone since the plan was made."""
+    return not one["optional"] or os.path.exists(one["source"])
 
 
 def _source(one: "dict[str, Any]") -> int:
@@ -203,7 +206,9 @@ def _overlaid(overlay: "dict[str, Any]") -> "list[tuple[dict[str, Any], int]]":
     # Only what is attached somewhere can be cloned; this place is hidden later.
     _move(mounted, "/tmp")
     try:
-        return [({"kind": "bind", "at": at}, _opened(f"/tmp/{name}")) for name, at in overlay["folders"].items()]
+        found = [(name, at) for name, at in overlay["folders"].items() if os.path.isdir(f"/tmp/{name}")]
+        carried = {"kind": "bind", "is_file": False, "optional": True}
+        return [({**carried, "at": at}, _opened(f"/tmp/{name}")) for name, at in found]
     finally:
         _call("umount", _libc.umount2(b"/tmp", _DETACH))
         for fd in (context, mounted, *folders.values()):
@@ -221,20 +226,18 @@ def _configure(context: int, command: int, key: str | None, value: str | None) -
 def _place(one: "dict[str, Any]", fd: int, devices: list[tuple[str, int]]) -> None:
     at = one["at"]
     if one["kind"] == "bind":
-        if not os.path.lexists(at):
-            _make(at, is_file=one.get("is_file", False))
-        _move(fd, at)
+        if not one["optional"] or _is_free(at, is_file=one["is_file"]):
+            if not os.path.lexists(at):
+                _make(at, is_file=one["is_file"])
+            _move(fd, at)
         os.close(fd)
         return
     os.makedirs(at, mode=0o755, exist_ok=True)
     if one["kind"] == "proc":
-        _mount("proc", at, 8 | _NOSUID_NODEV, "")  # and MS_NOEXEC
-        if os.geteuid() == 0:
-            # An ordinary user may write nothing there, and could not mount /proc again below these.
-            for name in _GLOBAL:
-                path = f"{at}/{name}"
-                if os.path.lexists(path):
-                    _move(_source({"source": path, "write": False}), path)
+        # Root may write much there that concerns the whole machine. An ordinary user may not, and needs to write
+        # there for namespaces of its own, which root cannot have inside.
+        read_only = 1 if os.geteuid() == 0 else 0
+        _mount("proc", at, read_only | 8 | _NOSUID_NODEV, "")  # and MS_NOEXEC
     elif one["kind"] == "dev":
         _mount("tmpfs", at, 2, "mode=755,size=64k")
         _fill_devices(at, devices)
@@ -255,6 +258,16 @@ def _fill_devices(at: str, devices: list[tuple[str, int]]) -> None:
     _mount("devpts", f"{at}/pts", 8 | 2, "newinstance,ptmxmode=0666,mode=620")
     os.mkdir(f"{at}/shm")
     _mount("tmpfs", f"{at}/shm", _NOSUID_NODEV, "mode=1777")
+
+
+def _is_free(path: str, *, is_file: bool) -> bool:
+    """Whether something can be mounted in a tree, where an agent may have put what it likes."""
+    above = path
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if os.path.realpath(above) != above:
+        return False  # a link, or one on the way
+    return os.path.isdir(above) != (is_file and above == path)
 
 
 def _make(path: str, *, is_file: bool) -> None:
@@ -324,8 +337,11 @@ def _began(pid: int) -> str:
 
 
 def _fail(report: int, error: Exception) -> "NoReturn":
-    number, text = (error.errno, error.strerror) if isinstance(error, OSError) else (0, "")
-    text = f"{number or 0} {text or error}"
+    number, text = 0, str(error)
+    if isinstance(error, OSError) and error.strerror:
+        number = error.errno or 0
+        text = f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
+    text = f"{number} {text}"
     os.write(report, text.encode("utf-8", "replace"))
     os._exit(FAILED)
 

@@ -5,8 +5,10 @@ an agent wrote is a setting here: no `.git`, no attributes, no links, no pipes. 
 ignore rules of the base; new rules may hide more, but show nothing that was hidden.
 """
 
+import errno
 import marshal
 import os
+import shutil
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -23,7 +25,10 @@ LARGEST = 1 << 30
 """Bytes of a file that is taken: a hole of a terabyte takes no room on a disk, and hours to read."""
 _CONVERTING = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
 """The attributes that make the content of a file differ from that of its blob."""
-_RULES = (b".gitignore", b".gitattributes")
+_RESERVED = "a name that git keeps for itself"
+_UNSEEN = (0, 0, 0, 0, 0)
+_NO_INDEX = "none"
+"""A file that is not there: git would read rules from the index where there are none in the work tree."""
 _SOME = 1 << 20
 
 
@@ -44,23 +49,46 @@ class Survey(Struct):
     changed: list[bytes]
     missing: list[bytes]
     left_out: dict[bytes, str]
+    hidden: list[bytes]
+    """New files and folders that the ignore rules hide."""
 
 
 def harvest(slot: Slot, base: Origin) -> Harvest:
     """Take what is in the tree now. The caller holds the slot alone."""
     repository = Repository(slot.git, slot.rules)
-    known = load_seen(slot)
+    index = _copy_index(slot)
+    seen = load_seen(slot)
+    # The index says what was taken so far: whoever was killed had perhaps not noted what it had seen.
+    known = {path: seen.get(path, _UNSEEN) for path in _listed(repository, index)}
     skipped = frozenset(os.fsencode(path) for path in (*base.installed, *base.data))
     survey = look(os.fsencode(slot.tree), known, skipped, lambda paths: _ignored(repository, slot.rules, paths))
-    _leave_out_newly_ignored(slot, repository, survey, known)
+    _apply_new_rules(slot, repository, survey, known)
     blobs = write_blobs(repository, slot.tree, slot.rules, survey.changed, survey.found, f"{slot.path}/links")
     lines = [b"0 %s\t%s\0" % (b"0" * len(base.commit), path) for path in survey.missing]
     lines += [b"%s %s\t%s\0" % (mode_of(survey.found[path]), blob, path) for path, blob in blobs.items()]
     if lines:
-        repository.ask("update-index", "-z", "--index-info", given=b"".join(lines))
-    tree = repository.ask("write-tree").decode("ascii").strip()
+        repository.ask("update-index", "-z", "--index-info", given=b"".join(lines), index=index)
+        for path in set(blobs).difference(_listed(repository, index)):
+            survey.left_out[path] = _RESERVED
+            del survey.found[path]
+    tree = repository.ask("write-tree", index=index).decode("ascii").strip()
+    os.replace(f"{slot.git}/{index}", f"{slot.git}/index")
     save_seen(slot, survey.found)
     return Harvest(tree, sorted((os.fsdecode(path), why) for path, why in survey.left_out.items()))
+
+
+def _copy_index(slot: Slot) -> str:
+    """A copy of the index to work on: a lock that a killed git has left bars nobody, and nothing is half done."""
+    for name in os.listdir(slot.git):
+        if name.startswith("index."):
+            os.unlink(f"{slot.git}/{name}")
+    name = f"index.{os.urandom(4).hex()}"
+    shutil.copyfile(f"{slot.git}/index", f"{slot.git}/{name}")
+    return name
+
+
+def _listed(repository: Repository, index: str) -> list[bytes]:
+    return repository.ask("ls-files", "-z", index=index).split(b"\0")[:-1]
 
 
 def load_seen(slot: Slot) -> dict[bytes, Stat]:
@@ -82,7 +110,7 @@ def look(
     ignored: Callable[[list[bytes]], set[bytes]],
 ) -> Survey:
     """Compare the files below `root` with those that are `known`; new ones count unless they are `ignored`."""
-    survey = Survey({}, [], [], {})
+    survey = Survey({}, [], [], {}, [])
     folders_known = _folders(known)
     pending = [b""]
     while pending:
@@ -90,19 +118,25 @@ def look(
         new_folders: list[bytes] = []
         while pending:
             prefix = pending.pop()
-            for entry in _entries(os.path.join(root, prefix)):
-                path = prefix + entry.name
+            try:
+                entries = _entries(os.path.join(root, prefix))
+            except OSError as error:
+                if error.errno != errno.ENAMETOOLONG:
+                    raise
+                survey.left_out[prefix] = "a path that is too long"
+                continue
+            for name, found in entries:
+                path = prefix + name
                 if path in skipped:
                     continue
-                if entry.is_dir(follow_symlinks=False):
-                    if _is_git(entry.name):
+                if stat.S_ISDIR(found.st_mode):
+                    if _is_git(name):
                         continue
                     if path in folders_known:
                         pending.append(path + b"/")
                     else:
                         new_folders.append(path + b"/")
                     continue
-                found = entry.stat(follow_symlinks=False)
                 seen = found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
                 if path in known:
                     if known[path] != seen:
@@ -111,6 +145,7 @@ def look(
                 else:
                     new_files[path] = seen
         hidden = ignored([*new_files, *new_folders]) if new_files or new_folders else set()
+        survey.hidden += hidden
         for path, seen in new_files.items():
             if path in hidden:
                 continue
@@ -120,18 +155,27 @@ def look(
     for path in survey.changed:
         if why := _unfit(path, survey.found[path]):
             survey.left_out[path] = why
-            del survey.found[path]
+            if path in known and stat.S_ISREG(survey.found[path][0]):
+                survey.found[path] = known[path]  # it is there, so it has not been removed
+            else:
+                del survey.found[path]
     survey.changed = [path for path in survey.changed if path not in survey.left_out]
     survey.missing = [path for path in known if path not in survey.found]
     return survey
 
 
-def _entries(path: bytes) -> Iterable["os.DirEntry[bytes]"]:
+def _entries(path: bytes) -> list[tuple[bytes, os.stat_result]]:
+    """What is in a folder, which an agent may have closed."""
     try:
-        return os.scandir(path)
+        return _scanned(path)
     except PermissionError:
-        os.chmod(path, 0o700)  # an agent may have closed it
-        return os.scandir(path)
+        os.chmod(path, 0o700)
+        return _scanned(path)
+
+
+def _scanned(path: bytes) -> list[tuple[bytes, os.stat_result]]:
+    with os.scandir(path) as entries:
+        return [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
 
 
 def _is_git(name: bytes) -> bool:
@@ -148,7 +192,7 @@ def _unfit(path: bytes, found: Stat) -> str:
     if not stat.S_ISREG(mode):
         return "neither a file nor a link"
     if _is_git(name):
-        return "a name that git keeps for itself"
+        return _RESERVED
     return f"larger than {LARGEST >> 30} GiB" if size > LARGEST else ""
 
 
@@ -177,25 +221,41 @@ def _ignored(repository: Repository, rules: str, paths: list[bytes]) -> set[byte
         *("check-ignore", "--no-index", "-z", "--stdin"),
         given=given,
         worktree=rules,
+        index=_NO_INDEX,
         env={"GIT_LITERAL_PATHSPECS": "0"},
         fails=[1],
     )
     return {path.removeprefix(b"./") for path in said.split(b"\0") if path}
 
 
-def _leave_out_newly_ignored(slot: Slot, repository: Repository, survey: Survey, known: Mapping[bytes, Stat]) -> None:
-    """Leave out new files that only changed ignore rules hide, and say so: build products, most likely."""
+def _apply_new_rules(slot: Slot, repository: Repository, survey: Survey, known: Mapping[bytes, Stat]) -> None:
+    """Leave out new files that only changed ignore rules hide: build products, most likely. What they show is named."""
     new = [path for path in survey.changed if path not in known]
-    changed = [path for path in survey.changed if os.path.basename(path) == b".gitignore"]
-    if not new or not changed:
+    if not new and not survey.hidden:
         return
+    before = _rule_files(slot.rules)
     now = f"{slot.path}/rules-now"
-    copy_rules(slot.tree, now, [path for path in survey.found if os.path.basename(path) == b".gitignore"])
+    copy_rules(slot.tree, now, before.keys() | {path for path in survey.found if _is_ignore_file(path)})
+    if _rule_files(now) == before:
+        return
     hidden = _ignored(repository, now, new)
     for path in hidden:
         survey.left_out[path] = "hidden by a new ignore rule"
         del survey.found[path]
     survey.changed = [path for path in survey.changed if path not in hidden]
+    for path in set(survey.hidden).difference(_ignored(repository, now, survey.hidden)):
+        survey.left_out[path] = "hidden by the ignore rules that the run began with"
+
+
+def _is_ignore_file(path: bytes) -> bool:
+    return os.path.basename(path) == b".gitignore"
+
+
+def _rule_files(folder: str) -> dict[bytes, bytes]:
+    """The ignore rules that were copied to a folder."""
+    root = os.fsencode(folder)
+    paths = [os.path.join(above, name) for above, _, names in os.walk(root) for name in names]
+    return {os.path.relpath(path, root): contents(os.fsdecode(path)) for path in paths if _is_ignore_file(path)}
 
 
 def copy_rules(tree: str, to: str, paths: Iterable[bytes]) -> None:
@@ -205,9 +265,18 @@ def copy_rules(tree: str, to: str, paths: Iterable[bytes]) -> None:
     make_private(to)
     for path in paths:
         source, target = (os.path.join(os.fsencode(top), path) for top in (tree, to))
-        if stat.S_ISREG(os.lstat(source).st_mode):
+        if _is_file_below(tree, path):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             replace(os.fsdecode(target), contents(os.fsdecode(source)))
+
+
+def _is_file_below(tree: str, path: bytes) -> bool:
+    """Whether a path leads to a file in the tree: an agent may have put a link on the way."""
+    whole = os.path.join(os.path.realpath(os.fsencode(tree)), path)
+    try:
+        return stat.S_ISREG(os.lstat(whole).st_mode) and os.path.realpath(whole) == whole
+    except OSError:
+        return False
 
 
 def write_blobs(
@@ -224,6 +293,10 @@ def write_blobs(
     paths = sorted(paths)
     if not paths:
         return {}
+    if keep:
+        for path in paths:
+            if stat.S_ISREG(found[path][0]) and not found[path][0] & 0o400:
+                os.chmod(os.path.join(os.fsencode(tree), path), stat.S_IMODE(found[path][0]) | 0o400)
     converted = _converted(repository, tree, rules, [path for path in paths if stat.S_ISREG(found[path][0])])
     write = ["-w"] if keep else []
     blobs: dict[bytes, bytes] = {}
@@ -236,8 +309,6 @@ def write_blobs(
             if stat.S_ISLNK(found[path][0]):
                 folders.put(fd, str(number), os.readlink(source))
                 source = os.fsencode(f"{aside}/{number}")
-            elif not found[path][0] & 0o400:
-                os.chmod(source, stat.S_IMODE(found[path][0]) | 0o400)
             given.append(_quoted(source))
         said = repository.ask("hash-object", *write, "--no-filters", "--stdin-paths", given=b"".join(given))
         blobs = dict(zip(plain, said.split(), strict=True))
@@ -246,16 +317,15 @@ def write_blobs(
     for path in converted:
         # Git reads the attributes by the name, and the content from a pipe: it sees nothing else of the tree.
         content = contents(os.path.join(tree, os.fsdecode(path)), LARGEST)
-        said = repository.ask(
-            "hash-object", *write, "--stdin", "--path", os.fsdecode(path), given=content, worktree=rules
-        )
+        asked = ("hash-object", *write, "--stdin", "--path", os.fsdecode(path))
+        said = repository.ask(*asked, given=content, worktree=rules, index=_NO_INDEX)
         blobs[path] = said.strip()
     return blobs
 
 
 def _quoted(path: bytes) -> bytes:
     """A line with a path for git; it begins with a slash unless it is quoted."""
-    if b"\n" not in path:
+    if b"\n" not in path and not path.endswith(b"\r"):
         return path + b"\n"
     return b'"%s"\n' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
@@ -265,9 +335,8 @@ def _converted(repository: Repository, tree: str, rules: str, paths: list[bytes]
     settings = repository.ask("config", "--get-regexp", r"^core\.(autocrlf|eol)$", fails=[1])
     endings = set(paths) if b"autocrlf true" in settings or b"autocrlf input" in settings else set()
     filtered: set[bytes] = set()
-    said = repository.ask(
-        "check-attr", "-z", "--stdin", *_CONVERTING, given=b"\0".join([*paths, b""]), worktree=rules
-    ).split(b"\0")
+    asked, given = ("check-attr", "-z", "--stdin", *_CONVERTING), b"\0".join([*paths, b""])
+    said = repository.ask(*asked, given=given, worktree=rules, index=_NO_INDEX).split(b"\0")
     for path, name, value in zip(said[0::3], said[1::3], said[2::3], strict=False):
         if value in (b"unspecified", b"unset"):
             continue

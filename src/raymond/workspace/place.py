@@ -45,10 +45,26 @@ class Place:
 
     def open(self, carry: list[str], tell: Callable[[str], None], time: float) -> Origin:
         """The tree, made if there is none."""
-        self.base = self.slot.base()
-        if self.base is None:
-            objects = tree.OBJECTS if self.way == "isolated" else ""
-            self.base = tree.make(self.slot, self.top, self.run, carry=carry, objects=objects, tell=tell, time=time)
+        if self.is_there:
+            return self.known()
+        self.base = tree.make(
+            self.slot,
+            self.top,
+            self.run,
+            carry=carry,
+            is_isolated=self.way == "isolated",
+            tell=tell,
+            time=time,
+        )
+        return self.base
+
+    def known(self) -> Origin:
+        """What a tree that is there began with."""
+        base = self.base or self.slot.base()
+        if base is None:
+            raise WorkspaceError(f"there is no tree in {self.slot.path}")
+        self.base = base if base.top == self.top else tree.moved(self.slot, base, self.top)
+        self.way = self.base.way
         return self.base
 
     @property
@@ -80,6 +96,8 @@ class Place:
         name: str,
         environment: Mapping[bytes, bytes],
         shown: Mapping[str, bool] = {},
+        written: Mapping[str, str] = {},
+        only_reads: bool = False,
         net: str = "on",
         aside: str,
     ) -> tuple[list[str], str]:
@@ -94,6 +112,8 @@ class Place:
             raymond=self._raymond,
             environment=environment,
             shown=shown,
+            written=written,
+            only_reads=only_reads,
             net=net,
             name=name,
         )
@@ -145,23 +165,22 @@ class Place:
 
     def harvest(self) -> Harvest:
         """Take what is in the tree now. The caller has it alone."""
-        base = self.base or self.slot.base()
-        if base is None:
-            raise FileNotFoundError(self.slot.path)
         if not os.path.isdir(self.top):
             raise WorkspaceError(f"{self.top} is gone")
-        return harvest.harvest(self.slot, base)
+        return harvest.harvest(self.slot, self.known())
 
     def save(self, taken: Harvest, message: str, time: float) -> str:
         """Put what was taken under a reference of the person's repository; its commit, empty if nothing changed.
 
         The caller still has the tree alone.
         """
-        base = self.base or self.slot.base()
-        if base is None or taken.tree == base.tree:
-            return ""
+        base = self.known()
         repository = Repository(self.slot.git, self.slot.rules)
-        commit = repository.commit(taken.tree, base.commit, message, time)
+        commit = base.commit
+        if taken.tree != base.tree:
+            commit = repository.commit(taken.tree, base.commit, message, time)
+        elif not publish.is_held(base.top, self.tip):
+            return ""
         publish.hold(repository, base.top, self.tip, commit, base.commit)
         return commit
 

@@ -5,12 +5,15 @@ step needs from there is shown again: its tree, the programs on its PATH, its pr
 """
 
 import os
+import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
+from raymond.system import git
 from raymond.workspace.slot import Origin, Slot
-from raymond.workspace.tree import OBJECTS
+from raymond.workspace.tree import object_folders, objects_at
 
 _PREFIXES = ("bin", "sbin", "shims", "scripts")
 """What the folder of programs is called in the folder that they belong to."""
@@ -18,7 +21,7 @@ _CACHES = (".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg", ".m2/rep
 """Below the home: what tools download once. They may write there, to a layer that goes with the workspace."""
 _TOOLCHAINS = (".rustup",)
 """Below the home: what programs on the PATH need and do not lie beside."""
-_BROAD = (".local", ".config", ".cache")
+_BROAD = (".local", ".local/share", ".local/state", ".config", ".cache")
 """Folders of the home that hold what belongs to many programs."""
 
 
@@ -31,26 +34,40 @@ def make(
     raymond: str,
     environment: Mapping[bytes, bytes],
     shown: Mapping[str, bool],
+    written: Mapping[str, str] = {},
+    only_reads: bool = False,
     net: str,
     name: str,
 ) -> dict[str, Any]:
-    """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own."""
+    """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own.
+
+    `written` are other places that it may write, by the path at which it finds each. If it `only_reads`, it may not
+    write the tree.
+    """
     home, raymond, top = (os.path.realpath(path) for path in (home, raymond, base.top))
-    hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond)]
-    if home != "/" and os.path.isdir(home):
-        hidden.append(_empty(home, write=True, options="mode=700"))
-    hidden += [_empty(path) for place in (top, home, raymond) for path in _elsewhere(place)]
+    common = git.directories(base.top)[1]
+    hidden = [_empty("/tmp", write=True, options="mode=1777"), _empty("/run"), _empty(raymond, options="mode=700")]
+    # Root may have set HOME to that of another user.
+    homes = {_home_of_user(): False, home: True}
+    hidden += [_empty(one, write=write, options="mode=700") for one, write in homes.items() if _is_home(one)]
+    if not _is_below(common, [top]):
+        hidden.append(_empty(common))  # that of a linked worktree
+    hidden += [_empty(path) for place in (top, raymond, common, *filter(_is_home, homes)) for path in _elsewhere(place)]
     covered = [one["at"] for one in hidden]
     path = os.fsdecode(environment.get(b"PATH", b""))
-    caches = [cache for cache in _CACHES if os.path.isdir(os.path.join(home, cache))]
-    read_only = [one for one in _programs(path, home) if _is_below(one, covered)]
-    read_only = [one for one in read_only if not _is_below(top, [one]) or one == top]
-    binds = [_bind(one, one) for one in _outermost(read_only)]
-    binds += [_bind("/dev/null", one) for prefix in _outermost(read_only) for one in _private_files(prefix)]
+    mixed = (*covered, top, *(os.path.join(home, one) for one in _BROAD))
+    programs = [one for one in _programs(path, home, mixed) if _is_below(one, covered) and not _is_below(one, [top])]
+    read_only = _outermost(one for one in programs if not _holds(one, mixed))
+    binds = [_bind(one, one, optional=True) for one in read_only]
+    binds += [_bind("/dev/null", one) for prefix in read_only for one in _private_files(prefix)]
     binds += [_bind(one, one, write=write) for one, write in shown.items()]
-    objects = os.path.join(_common(base.top), "objects")
-    binds += [_bind(objects, OBJECTS), _bind(slot.tree, top, write=True)]
-    binds += [_bind(os.path.join(top, one), os.path.join(top, one)) for one in base.data]
+    binds += [_bind(source, one, write=True) for one, source in written.items()]
+    for number, folder in enumerate(object_folders(common)):
+        binds.append(_bind(folder, objects_at(number)))
+        if os.path.exists(f"{folder}/info/alternates"):
+            binds.append(_bind("/dev/null", f"{objects_at(number)}/info/alternates"))  # they are all named by the tree
+    binds.append(_bind(slot.tree, top, write=not only_reads))
+    binds += [_bind(os.path.join(top, one), os.path.join(top, one), optional=True) for one in base.data]
     unique = {one["at"]: one for one in [*hidden, *binds]}
     return {
         "lock": slot.lock,
@@ -60,67 +77,106 @@ def make(
         "cwd": cwd,
         "mounts": list(unique.values()),
         "overlays": [
-            *_layer(slot, "installed", top, base.installed),
-            *_layer(slot, "caches", home, caches),
+            *_layer(slot, "installed", top, {one: os.path.join(top, one) for one in base.installed}),
+            *_caches(slot, home),
         ],
     }
+
+
+def _home_of_user() -> str:
+    """The home that the system knows of this user; the root where it knows none."""
+    try:
+        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return "/"
+
+
+def _is_home(path: str) -> bool:
+    return path != "/" and os.path.isdir(path)
 
 
 def _empty(path: str, *, write: bool = False, options: str = "mode=755") -> dict[str, Any]:
     return {"kind": "empty", "at": path, "write": write, "options": options}
 
 
-def _bind(source: str, at: str, *, write: bool = False) -> dict[str, Any]:
-    return {"kind": "bind", "source": source, "at": at, "write": write, "is_file": not os.path.isdir(source)}
+def _bind(source: str, at: str, *, write: bool = False, optional: bool = False) -> dict[str, Any]:
+    about = {"kind": "bind", "source": source, "at": at, "write": write, "optional": optional}
+    return {**about, "is_file": not os.path.isdir(source)}
 
 
-def _layer(slot: Slot, name: str, lower: str, folders: list[str]) -> list[dict[str, Any]]:
-    """Folders below `lower` that a step may write to, without changing them: one overlay for all of them."""
+def _layer(slot: Slot, name: str, lower: str, folders: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Folders below `lower`, and where a step may write to them without changing them: one overlay for all of them."""
     if not folders:
         return []
     upper, work = f"{slot.layer}/{name}/upper", f"{slot.layer}/{name}/work"
     for path in (upper, work):
         os.makedirs(path, mode=0o700, exist_ok=True)
-    return [
-        {
-            "lowerdir": lower,
-            "upperdir": upper,
-            "workdir": work,
-            "folders": {one: os.path.join(lower, one) for one in folders},
-        }
-    ]
+    return [{"lowerdir": lower, "upperdir": upper, "workdir": work, "folders": dict(folders)}]
 
 
-def _programs(path: str, home: str) -> Iterator[str]:
-    """Where the programs on a PATH are, and what they need."""
+def _caches(slot: Slot, home: str) -> Iterator[dict[str, Any]]:
+    """The layers over what tools have downloaded."""
+    real = {one: os.path.realpath(path) for one in _CACHES if os.path.isdir(path := os.path.join(home, one))}
+    places = {one: os.path.join(home, one) for one in real}
+    yield from _layer(slot, "caches", home, {one: places[one] for one in real if real[one] == places[one]})
+    for one, path in real.items():
+        if path != places[one]:
+            # Through an overlay of the home, a link would lead to the person's own folder.
+            yield from _layer(slot, f"cache-{one.replace('/', '-')}", path, {".": places[one]})
+
+
+@lru_cache(maxsize=4)
+def _programs(path: str, home: str, mixed: tuple[str, ...]) -> list[str]:
+    """Where the programs on a PATH are, and what they need; `mixed` are places with other things in them.
+
+    Looked for once: it takes milliseconds.
+    """
+    return list(_found_programs(path, home, mixed))
+
+
+def _found_programs(path: str, home: str, mixed: tuple[str, ...]) -> Iterator[str]:
     yield from (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(__file__)))
     yield os.path.realpath("/etc/resolv.conf")
     yield from (os.path.join(home, one) for one in _TOOLCHAINS)
     for folder in dict.fromkeys(path.split(":")):
         if os.path.isabs(folder) and os.path.isdir(folder):
-            yield from _belongings(os.path.realpath(folder), home)
+            yield from _belongings(os.path.realpath(folder), mixed)
 
 
-def _belongings(folder: str, home: str) -> Iterator[str]:
-    """A folder of programs, what it belongs to, and where links in it lead."""
-    yield _prefix(folder, home)
+def _belongings(folder: str, mixed: tuple[str, ...]) -> Iterator[str]:
+    """A folder of programs, what it belongs to, and where links in it lead; of a mixed one, the programs alone."""
+    is_mixed = _holds(folder, mixed)
+    if not is_mixed:
+        yield _prefix(folder, mixed)
     try:
         names = os.listdir(folder)
     except OSError:
         return
     for name in names:
         whole = os.path.join(folder, name)
+        if is_mixed and os.path.isfile(whole) and os.access(whole, os.X_OK):
+            yield whole
         if os.path.islink(whole):
             target = os.path.realpath(whole)
             if os.path.exists(target) and not _is_below(target, [folder]):
-                yield _prefix(os.path.dirname(target), home) if os.path.isfile(target) else target
+                yield _holder(target, mixed) if os.path.isfile(target) else target
 
 
-def _prefix(folder: str, home: str) -> str:
+def _holder(program: str, mixed: tuple[str, ...]) -> str:
+    """What to show of where a program lies: its folder with what that belongs to, unless it has other things, too."""
+    folder = os.path.dirname(program)
+    return program if _holds(folder, mixed) else _prefix(folder, mixed)
+
+
+def _prefix(folder: str, mixed: tuple[str, ...]) -> str:
     """The folder that a folder of programs belongs to, unless that holds other things too."""
     above, name = os.path.split(folder)
-    broad = [home, *(os.path.join(home, one) for one in _BROAD)]
-    return above if name in _PREFIXES and above not in broad and not _is_below(home, [above]) else folder
+    return above if name in _PREFIXES and not _holds(above, mixed) else folder
+
+
+def _holds(folder: str, places: Iterable[str]) -> bool:
+    """Whether a folder is one of these places, or one of them is in it."""
+    return any(_is_below(one, [folder]) for one in places)
 
 
 def _private_files(folder: str) -> Iterator[str]:
@@ -151,13 +207,14 @@ def _elsewhere(path: str) -> Iterator[str]:
     holding = [one for one in mounts if _is_below(path, [one[2]])]
     if not holding:
         return
-    device, root, at = max(holding, key=lambda one: len(one[2]))
-    inside = os.path.normpath(f"{root}/{os.path.relpath(path, at)}")
+    # Of several that are mounted there, the last one is on top.
+    device, root, at = max(reversed(holding), key=lambda one: len(one[2]))
+    inside = os.path.normpath(os.path.join(root, os.path.relpath(path, at)))
     for other_device, other_root, other_at in mounts:
         if other_device != device or other_at == at:
             continue
         if _is_below(inside, [other_root]):
-            seen = os.path.normpath(f"{other_at}/{os.path.relpath(inside, other_root)}")
+            seen = os.path.normpath(os.path.join(other_at, os.path.relpath(inside, other_root)))
             if os.path.isdir(seen) and os.path.samefile(seen, path):
                 yield seen
         elif _is_below(other_root, [inside]) and os.path.isdir(other_at):
@@ -173,9 +230,3 @@ def _plain(path: str) -> str:
     for code, sign in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         path = path.replace(code, sign)
     return path
-
-
-def _common(top: str) -> str:
-    from raymond.system import git
-
-    return git.directories(top)[1]

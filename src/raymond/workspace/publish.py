@@ -21,6 +21,11 @@ def hold(repository: Repository, top: str, reference: str, commit: str, known: s
     _theirs(top, "update-ref", "--no-deref", reference, commit)
 
 
+def is_held(top: str, reference: str) -> bool:
+    """Whether there is such a reference."""
+    return bool(_theirs(top, "for-each-ref", "--count=1", reference))
+
+
 def _theirs(top: str, *args: str, given: bytes = b"") -> bytes:
     """Ask the git of the person's repository; nothing of its settings is run."""
     own = git.directories(top)[0]

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond.errors import WorkspaceError
+from raymond.language.ways import Way
 from raymond.system import folders
 from raymond.system.files import contents, make_private, private, replace
 from raymond.system.processes import alive
@@ -24,6 +26,8 @@ _LONG = 30.0
 class Origin(Struct, frozen=True, kw_only=True):
     """What a tree began with: the content of the file `whole`, without which the tree is discarded."""
 
+    way: Way
+    """How steps work in it."""
     top: str
     """The person's checkout, at whose path a step finds the tree."""
     head: str
@@ -88,15 +92,17 @@ class Slot(Struct, frozen=True):
     def base(self) -> Origin | None:
         """What the tree began with; None when there is no whole tree."""
         try:
-            return msgspec.json.decode(contents(f"{self.path}/whole"), type=Origin)
+            return msgspec.convert(json.loads(contents(f"{self.path}/whole")), type=Origin)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, ValueError) as error:
             raise WorkspaceError(f"{self.path}/whole cannot be read: {error}") from None
 
     def complete(self, base: Origin) -> None:
         """The tree is there: from now on it counts."""
-        replace(f"{self.path}/whole", msgspec.json.encode(base) + b"\n", durable=True)
+        # Not by msgspec: a path need not be text.
+        text = json.dumps(msgspec.to_builtins(base))
+        replace(f"{self.path}/whole", f"{text}\n".encode("ascii"), durable=True)
 
     def prepare(self) -> None:
         """Make the folder of a tree that is about to be made; what a killed process had begun is removed."""

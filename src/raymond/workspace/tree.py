@@ -9,6 +9,8 @@ import shutil
 import stat
 from collections.abc import Callable
 
+import msgspec
+
 from raymond.errors import UsageError, WorkspaceError
 from raymond.system import git
 from raymond.system.files import contents, make_private, replace, sync_disk
@@ -18,9 +20,35 @@ from raymond.workspace.slot import Origin, Slot
 
 _MARGIN = 64 << 20
 """Bytes that stay free on a disk."""
-OBJECTS = "/run/raymond/objects"
-"""Where a step that works isolated finds the person's objects."""
+_OBJECTS = "/run/raymond/objects"
+_DEPTH = 5
+"""How many repositories may borrow objects of each other; git's own limit."""
 _HERE = "use --workspace here"
+_RULES = (b".gitignore", b".gitattributes")
+
+
+def objects_at(number: int) -> str:
+    """Where a step that works isolated finds the folder with this number of the person's objects."""
+    return f"{_OBJECTS}-{number}" if number else _OBJECTS
+
+
+def object_folders(common: str) -> list[str]:
+    """The folders with objects of the repository whose git directory this is: its own, and those that it borrows."""
+    found = [os.path.join(common, "objects")]
+    pending = list(found)
+    for _ in range(_DEPTH):
+        pending = [one for folder in pending for one in _borrowed(folder) if one not in found]
+        found += pending
+    return list(dict.fromkeys(found))
+
+
+def _borrowed(objects: str) -> list[str]:
+    try:
+        said = os.fsdecode(contents(f"{objects}/info/alternates"))
+    except OSError:
+        return []
+    named = [os.path.join(objects, line) for line in said.split("\n") if line and not line.startswith("#")]
+    return [os.path.realpath(one) for one in named if os.path.isdir(one)]
 
 
 def check(top: str, carry: list[str], *, copies: bool) -> str:
@@ -40,7 +68,7 @@ def check(top: str, carry: list[str], *, copies: bool) -> str:
     settings = dict(git.settings(top))
     if settings.get("core.sparsecheckout") == "true":
         raise _unfit("a sparse checkout")
-    if "extensions.partialclone" in settings:
+    if any(key.startswith("remote.") and key.endswith(".promisor") for key in settings):
         raise _unfit("a partial clone")
     for mode, stage, path in git.entries(top):
         if stage:
@@ -70,58 +98,54 @@ def _unfit(what: str) -> UsageError:
 
 
 def make(
-    slot: Slot, top: str, run: str, *, carry: list[str], objects: str, tell: Callable[[str], None], time: float
+    slot: Slot, top: str, run: str, *, carry: list[str], is_isolated: bool, tell: Callable[[str], None], time: float
 ) -> Origin:
-    """Make the tree of a run. What a killed process had begun of it is discarded first.
-
-    `objects` is where steps find the person's objects, if not where they are.
-    """
-    head = check(top, carry, copies=not objects)
+    """Make the tree of a run. What a killed process had begun of it is discarded first."""
+    head = check(top, carry, copies=not is_isolated)
     slot.prepare()
     with slot.alone():
-        return _fill(slot, top, run, head, carry, objects, tell, time)
+        repository = Repository(slot.git, slot.rules)
+        make_private(slot.rules)
+        repository.make(top, head)
+        _take_index(repository, top, head)
+        found = carried.survey(repository, top, carry)
+        tree = _snapshot(repository, top, found)
+        commit = head
+        if tree != repository.tree_of(head):
+            commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
+        files = _check_room(repository, slot, tree)
+        tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
+        make_private(slot.tree)
+        os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
+        carried.copy(found, top, slot.tree, whole=not is_isolated)
+        repository.ask("read-tree", tree)
+        repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
+        _lend(slot, repository, top, head, is_isolated=is_isolated)
+        _note(slot)
+        base = Origin(
+            way="isolated" if is_isolated else "copy",
+            top=top,
+            head=head,
+            commit=commit,
+            tree=tree,
+            installed=found.installed,
+            data=found.data,
+            left_out=found.left_out,
+        )
+        publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
+        # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
+        sync_disk(slot.tree)
+        slot.complete(base)
+        return base
 
 
-def _fill(
-    slot: Slot,
-    top: str,
-    run: str,
-    head: str,
-    carry: list[str],
-    objects: str,
-    tell: Callable[[str], None],
-    time: float,
-) -> Origin:
-    repository = Repository(slot.git, slot.rules)
-    make_private(slot.rules)
-    repository.make(top, head)
-    _take_index(repository, top, head)
-    found = carried.survey(repository, top, carry)
-    tree = _snapshot(repository, top, found)
-    commit = head
-    if tree != repository.tree_of(head):
-        commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
-    files = _check_room(repository, slot, tree)
-    tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
-    make_private(slot.tree)
-    os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
-    carried.copy(found, top, slot.tree, whole=not objects)
-    repository.ask("read-tree", tree)
-    repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
-    _lend(slot, repository, top, head, objects)
-    _note(slot)
-    base = Origin(
-        top=top,
-        head=head,
-        commit=commit,
-        tree=tree,
-        installed=found.installed,
-        data=found.data,
-        left_out=found.left_out,
-    )
-    publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
-    # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
-    sync_disk(slot.tree)
+def moved(slot: Slot, base: Origin, top: str) -> Origin:
+    """The same tree for a project that is at `top` now."""
+    objects = os.fsencode(f"{git.directories(top)[1]}/objects\n")
+    replace(f"{slot.git}/objects/info/alternates", objects)
+    if base.way == "copy":
+        replace(f"{slot.tree}/.git/objects/info/alternates", objects)
+    base = msgspec.structs.replace(base, top=top)
     slot.complete(base)
     return base
 
@@ -130,7 +154,7 @@ def _take_index(repository: Repository, top: str, head: str) -> None:
     """Begin with the person's index, which knows what has not changed since it was written."""
     own = git.directories(top)[0]
     try:
-        # With its time: by that, git knows which files may have changed since without looking like it.
+        # With its time: by that, git knows which files may have changed in the moment in which it was written.
         shutil.copy2(os.path.join(own, "index"), os.path.join(repository.path, "index"))
         repository.ask("update-index", "-q", "--refresh", "--no-split-index", worktree=top, fails=[1])
     except (FileNotFoundError, WorkspaceError):
@@ -159,7 +183,7 @@ def _check_room(repository: Repository, slot: Slot, tree: str) -> int:
     return len(said) - 1
 
 
-def _lend(slot: Slot, repository: Repository, top: str, head: str, objects: str) -> None:
+def _lend(slot: Slot, repository: Repository, top: str, head: str, *, is_isolated: bool) -> None:
     """Make a `.git` that an agent may do anything to. Nothing reads it afterwards but the agent's own git."""
     lent = f"{slot.tree}/.git"
     make_private(f"{lent}/objects/info")
@@ -167,9 +191,7 @@ def _lend(slot: Slot, repository: Repository, top: str, head: str, objects: str)
     make_private(f"{lent}/info")
     common = git.directories(top)[1]
     settings = git.settings(top)
-    remotes = [
-        (key, without_login(value) if key.endswith(".url") else value) for key, value in settings if _is_remote(key)
-    ]
+    remotes = [(key, without_login(value)) for key, value in settings if _is_remote(key)]
     replace(f"{lent}/config", configuration(head, [*contents_settings(settings), *remotes]))
     if os.path.exists(f"{repository.path}/shallow"):
         shutil.copyfile(f"{repository.path}/shallow", f"{lent}/shallow")
@@ -182,8 +204,9 @@ def _lend(slot: Slot, repository: Repository, top: str, head: str, objects: str)
     borrowing = Repository(lent, slot.tree)
     borrowing.ask("read-tree", head)
     borrowing.ask("update-index", "-q", "--refresh", fails=[1])
-    if objects:
-        replace(f"{lent}/objects/info/alternates", os.fsencode(f"{objects}\n"))
+    if is_isolated:
+        places = "".join(f"{objects_at(number)}\n" for number in range(len(object_folders(common))))
+        replace(f"{lent}/objects/info/alternates", places.encode("ascii"))
 
 
 def _is_remote(key: str) -> bool:
@@ -205,5 +228,5 @@ def _note(slot: Slot) -> None:
     tracked = {path for path in repository.ask("ls-files", "-z").split(b"\0") if path}
     found = harvest.look(os.fsencode(slot.tree), {}, (), lambda paths: set()).found
     harvest.save_seen(slot, {path: one for path, one in found.items() if path in tracked})
-    names = (b".gitignore", b".gitattributes")
-    harvest.copy_rules(slot.tree, slot.rules, [path for path in tracked if os.path.basename(path) in names])
+    # Those that git does not track hide files of the person's, too.
+    harvest.copy_rules(slot.tree, slot.rules, [path for path in found if os.path.basename(path) in _RULES])

@@ -135,9 +135,10 @@ def test_a_fix_is_one_more_task_with_the_same_check(text: str, command: str, rea
         fix = now(after, id)
         assert (fix.status, fix.verified, fix.last_attempt) == ("planned", False, "")
         assert fix.context.startswith(f"- original task: {task.id}")
-        if "<!--" not in task.body:
+        # A task whose check cannot be read is never worked on, so it needs no fix.
+        if "<!--" not in task.body and not task.problem:
             assert (fix.check, fix.is_manual, fix.implements) == (task.check, task.is_manual, task.implements)
-            assert bool(fix.problem) == bool(task.problem)
+            assert not fix.problem
         again = task_edit.with_fix(after, task.id, command="x", output="y", reason="z", mark="R/1")
         assert again == (after, id)
 
@@ -149,5 +150,6 @@ def test_a_section_that_is_added_is_read_as_proposed(text: str, other: str) -> N
         after = task_edit.added(text, [section])
         assert after.startswith(text)
         *before, last = task_spec.read(after).tasks
-        assert (last.id, last.title, last.proposed) == (task.id, task.title, True)
+        # A title can imitate a mark of ours, and then does not keep it.
+        assert (last.id, last.title, last.proposed) == (task.id, foreign_text.unmarked(task.title), True)
         assert [one.id for one in before] == [one.id for one in task_spec.read(text).tasks]

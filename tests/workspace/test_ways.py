@@ -1,0 +1,250 @@
+"""Which way agents work is said, never chosen silently, and refused where it cannot be had."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raymond.machine.events import RunStarted, TreeMade, WorkSaved
+from raymond.workspace import ability
+from running import PATIENCE, Room
+
+NONE = "for name in user mnt; do echo 0 > /proc/sys/user/max_${name}_namespaces || exit 99; done"
+WITHOUT = ("unshare", "-U", "-r", "sh", "-c", f'{NONE}; exec "$@"', "sh")
+"""A user namespace in which no other can be made."""
+WRITES = {"START.sh": "echo done > work.txt; echo '<result>ok</result>'\n"}
+HERE = "or work here: --workspace here"
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    """A project with one commit."""
+    room = Room(tmp_path)
+    git(room, "init", "-q", "-b", "main")
+    (room.path / "a.txt").write_text("a\n")
+    git(room, "add", "-A")
+    git(room, "-c", "user.name=me", "-c", "user.email=me@localhost", "commit", "-qm", "one")
+    yield room
+    room.clear()
+
+
+def git(room: Room, *args: str) -> str:
+    done = subprocess.run(
+        ["git", *args], cwd=room.path, env=room.environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def can_isolate(room: Room) -> None:
+    found = ability.probe(str(room.path.parent))
+    if found.problem:
+        pytest.skip(f"steps cannot be isolated here: {found.problem}")
+
+
+def without(room: Room, *args: str) -> "subprocess.CompletedProcess[str]":
+    """A command on a machine that gives no namespaces to anybody."""
+    if not shutil.which("unshare") or subprocess.run([*WITHOUT, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine has no user namespace in which others can be forbidden")
+    argv = [*WITHOUT, sys.executable, "-m", "raymond", *args]
+    return subprocess.run(
+        argv, cwd=room.path, env=room.environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+# --- said
+
+
+def test_the_first_line_the_journal_status_and_json_say_where_agents_work(room: Room) -> None:
+    can_isolate(room)
+    ran = room.command(WRITES, "--workspace", "isolated")
+    assert ran.lines[0] == "run r started isolated: flow at START.sh, budget $10.00 (default)"
+    [started] = ran.all(RunStarted)
+    assert (started.workspace, started.carry, started.lend, started.net) == ("isolated", [], [], "on")
+    head = git(room, "rev-parse", "HEAD").strip()
+    assert ran.all(TreeMade) == [TreeMade(head=head, commit=head)]
+    [saved] = ran.all(WorkSaved)
+    assert saved.commit == git(room, "rev-parse", "refs/raymond/r/tip").strip()
+    shown = json.loads(room.raymond("status", "r", "--json").stdout)
+    assert (shown["workspace"], shown["work"]) == ("isolated", saved.commit)
+    status = room.raymond("status", "r").stdout
+    assert "workspace: it went when the run ended; the work is in refs/raymond/r/tip\n" in status
+    assert status.endswith("next: raymond apply r\n")
+
+
+def test_a_dry_run_says_where_agents_would_work_and_makes_nothing(room: Room) -> None:
+    can_isolate(room)
+    flow = room.flow({**WRITES, "workflow.yaml": "lend: [HOST]\ncarry: [a.txt]\nnet: off\n"})
+    done = room.raymond("run", flow, "--workspace", "isolated", "--dry-run")
+    assert "works:    isolated; carried: a.txt; lent: HOST; no network\n" in done.stdout
+    told = json.loads(room.raymond("run", flow, "--workspace", "isolated", "--dry-run", "--json").stdout)
+    assert told["workspace"] == "isolated"
+    assert git(room, "for-each-ref", "refs/raymond") == ""
+
+
+def test_without_a_word_agents_work_here(room: Room) -> None:
+    ran = room.command(WRITES)
+    assert ran.lines[0] == "run r started here: flow at START.sh, budget $10.00 (default)"
+    assert (room.path / "work.txt").read_text() == "done\n"
+
+
+def test_the_workflow_sets_the_way_and_the_flag_wins(room: Room) -> None:
+    can_isolate(room)
+    files = {**WRITES, "workflow.yaml": "workspace: isolated\n"}
+    assert room.command(files).lines[0].startswith("run r started isolated:")
+    assert not (room.path / "work.txt").exists()
+    assert room.command(files, "--workspace", "here", id="s").lines[0].startswith("run s started here:")
+    assert (room.path / "work.txt").exists()
+
+
+# --- narrowed
+
+
+def test_a_state_narrows_its_run_and_the_others_work_here(room: Room) -> None:
+    can_isolate(room)
+    files = {
+        "START.sh": "echo here > mine.txt; echo '<goto>APART.sh</goto>'\n",
+        "APART.sh": "# /// raymond\n# workspace: isolated\n# ///\necho apart > theirs.txt; echo '<goto>END.sh</goto>'\n",
+        "END.sh": 'ls; echo "<result>$(ls)</result>"\n',
+    }
+    ran = room.command(files)
+    assert ran.code == 0, ran.err
+    assert ran.result == "a.txt\nmine.txt"
+    assert git(room, "ls-tree", "--name-only", "refs/raymond/r/tip").split() == ["a.txt", "theirs.txt"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "flag", "refusal"),
+    [
+        ("workspace: here", "isolated", "START.sh says `workspace: here`, and the run works isolated"),
+        ("lend: [ssh]", "isolated", "START.sh is lent `ssh`, and its run is not"),
+        ("net: off", "copy", "`net: off` needs --workspace isolated"),
+    ],
+)
+def test_a_state_cannot_have_more_than_its_run(room: Room, policy: str, flag: str, refusal: str) -> None:
+    flow = room.flow({"START.sh": f"# /// raymond\n# {policy}\n# ///\necho '<result>x</result>'\n"})
+    done = room.raymond("run", flow, "--workspace", flag, "--id", "r")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"error: {refusal}")
+    assert not room.folder().exists()
+
+
+def test_a_prompt_of_a_program_that_needs_the_network_is_refused_without_it(room: Room) -> None:
+    flow = room.flow({"START.md": "---\nnet: off\n---\n<result>x</result>\n"})
+    done = room.raymond("run", flow, "--workspace", "isolated", "--backend", "claude")
+    assert done.returncode == 2
+    assert "START.md has `net: off`, and claude needs the network" in done.stderr
+
+
+# --- without namespaces
+
+
+@pytest.mark.slow
+def test_doctor_isolates_a_command_to_find_out_whether_it_can(room: Room) -> None:
+    can_isolate(room)
+    assert "ok   workspace: steps can be isolated: --workspace isolated\n" in room.raymond("doctor").stdout
+    told = without(room, "doctor").stdout
+    assert "note workspace: steps cannot be isolated: user.max_user_namespaces is 0\n" in told
+    assert f"     hint: sudo sysctl user.max_user_namespaces=10000; {HERE}\n" in told
+    assert not room.home.exists()
+
+
+@pytest.mark.slow
+def test_without_namespaces_isolated_is_an_error_and_nothing_else_is_chosen(room: Room) -> None:
+    done = without(room, "run", room.flow(WRITES), "--workspace", "isolated", "--id", "r")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: steps cannot be isolated on this machine: user.max_user_namespaces is 0",
+        f"hint: sudo sysctl user.max_user_namespaces=10000; {HERE}",
+    ]
+    assert not room.folder().exists()
+    assert not (room.path / "work.txt").exists()
+
+
+@pytest.mark.slow
+def test_without_namespaces_a_copy_works(room: Room) -> None:
+    done = without(room, "run", room.flow(WRITES), "--workspace", "copy", "--id", "r")
+    assert done.returncode == 0, done.stderr
+    assert "run r started in a copy: flow at START.sh" in done.stderr
+    assert not (room.path / "work.txt").exists()
+    assert room.raymond("apply", "r").returncode == 0
+    assert (room.path / "work.txt").read_text() == "done\n"
+
+
+def test_a_file_system_that_cannot_be_a_layer_is_named(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or ability.probe(str(tmp_path)).problem:
+        pytest.skip("needs root and namespaces")
+    layered = tmp_path / "overlay"
+    for name in ("lower", "upper", "work", "overlay"):
+        (tmp_path / name).mkdir()
+    options = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+    try:
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, str(layered)], check=True)
+    except subprocess.CalledProcessError:
+        pytest.skip("this machine mounts no overlay")
+    try:
+        found = ability.probe(str(layered))
+    finally:
+        subprocess.run(["umount", str(layered)], check=True)
+    assert found.problem.startswith("overlay")
+    assert found.hint.startswith("set RAYMOND_HOME to a folder on a local disk")
+
+
+# --- a copy
+
+
+def test_a_copy_is_refused_where_installed_packages_name_the_project(room: Room) -> None:
+    (room.path / ".gitignore").write_text(".venv\n")
+    (room.path / ".venv" / "bin").mkdir(parents=True)
+    (room.path / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (room.path / ".venv" / "bin" / "tool").write_text(f"#!{room.path}/.venv/bin/python\n")
+    done = room.raymond("run", room.flow(WRITES), "--workspace", "copy", "--id", "r")
+    assert done.returncode == 2
+    told = f"error: .venv/bin/tool names {room.path}: in a copy, it would use your files instead of the agent's"
+    assert done.stderr.splitlines()[0] == told
+    assert not room.folder().exists()
+
+
+def test_a_copy_has_its_own_packages(room: Room) -> None:
+    (room.path / ".gitignore").write_text("node_modules\n")
+    (room.path / "node_modules" / "x").mkdir(parents=True)
+    (room.path / "node_modules" / "x" / "index.js").write_text("yours\n")
+    script = "cat node_modules/x/index.js; echo mine > node_modules/x/index.js; echo '<result>ok</result>'\n"
+    ran = room.command({"START.sh": script}, "--workspace", "copy")
+    assert ran.transcript()[0]["out"].splitlines()[0] == "yours"
+    assert (room.path / "node_modules" / "x" / "index.js").read_text() == "yours\n"
+    assert git(room, "for-each-ref", "refs/raymond/r/tip") == "", "what is carried is never harvested"
+
+
+# --- a step that starts a run
+
+
+def test_a_run_inside_an_isolated_step_is_refused(room: Room) -> None:
+    can_isolate(room)
+    inner = f"{sys.executable} -m raymond run inner.sh 2>&1; echo '<result>ok</result>'\n"
+    (room.path / "inner.sh").write_text("echo '<result>x</result>'\n")
+    ran = room.command({"START.sh": inner}, "--workspace", "isolated")
+    assert "error: a step that works isolated cannot start a run\n" in ran.transcript()[0]["out"]
+
+
+# --- a shell
+
+
+def test_a_shell_opens_where_the_agents_work(room: Room) -> None:
+    can_isolate(room)
+    files = {"START.sh": "echo one > one.txt; exit 3\n"}
+    assert room.command(files, "--workspace", "isolated").code == 1
+    done = room.raymond("shell", "r", environment={"SHELL": "/bin/ls"})
+    assert (done.returncode, done.stdout.split()) == (0, ["a.txt", "one.txt"])
+    done = room.raymond("shell", "r", "nobody", environment={"SHELL": "/bin/ls"})
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: r has no agent `nobody`")
+
+
+def test_what_has_no_workspace_is_not_applied_or_opened(room: Room) -> None:
+    room.command(WRITES)
+    for command in ("apply", "shell"):
+        done = room.raymond(command, "r")
+        assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: r has no workspace")
