@@ -1,17 +1,21 @@
 """What a loss of power may take: nothing that paid work was started from, or that followed from it."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from msgspec import Struct
 
 from crash import runs, torture
+from crash.person import Person
 from raymond.errors import JournalError
 from raymond.machine.events import Decision, EvaluatorEnded, StepFinished, StepStarted
 from raymond.store import journal
 from raymond.store.project import Project
+from raymond.workspace.place import Place
 
 T = TypeVar("T")
 
@@ -162,3 +166,35 @@ def test_a_long_text_that_is_gone_is_damage_of_the_line_that_needs_it(tmp_path: 
     path = project.run(id).journal
     assert str(caught.value) == f"line 2 of {path} needs {blob}: no such file or directory"
     assert caught.value.line == 2
+
+
+TRACED = '#!/bin/sh\nexport GIT_TRACE2_EVENT={log}\nexec {git} "$@"\n'
+
+
+def flushed(log: Path) -> list[str]:
+    """The commands of git that had something on the disk when they ended, in order."""
+    told = [msgspec.json.decode(line) for line in log.read_text("utf-8").splitlines()]
+    names = {one["sid"]: one["name"] for one in told if one["event"] == "cmd_name"}
+    return [names[id] for id in dict.fromkeys(one["sid"] for one in told if one.get("category") == "fsync")]
+
+
+def test_a_tree_and_the_work_in_it_are_on_the_disk_before_anything_names_them(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bin, log, slots = tmp_path / "bin", tmp_path / "log", tmp_path / "slots"
+    bin.mkdir()
+    (bin / "git").write_text(TRACED.format(log=log, git=shutil.which("git")), "utf-8")
+    (bin / "git").chmod(0o755)
+    (tmp_path / "room").mkdir()
+    person = Person(tmp_path / "room", str(slots))
+    monkeypatch.setenv("PATH", f"{bin}:{os.environ['PATH']}")
+    place = Place(str(slots), str(person.room), "r", str(tmp_path), "isolated")
+    watched.folders.clear()
+    place.open([], print, 0.0)
+    assert flushed(log)[-2:] == ["unpack-objects", "update-ref"], "what the tree began with"
+    assert watched.folders == ["1"], "last comes what makes it a tree"
+    log.unlink()
+    Path(place.slot.tree, "new").write_text("by an agent\n", "utf-8")
+    with place.alone():
+        place.save(place.harvest(), "work\n", 0.0)
+    assert flushed(log) == ["hash-object", "write-tree", "commit-tree", "unpack-objects", "update-ref"]

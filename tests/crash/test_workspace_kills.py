@@ -10,6 +10,7 @@ import pytest
 from crash import nothing_lost, torture, workshop
 from crash.nothing_lost import Expected
 from crash.workshop import Workshop
+from pace import mostly_slow
 from raymond.errors import WorkspaceError
 from raymond.store import journal
 from raymond.workspace.slot import Slot
@@ -86,11 +87,12 @@ def test_nobody_has_a_tree_alone_while_a_git_works_there_that_outlived_its_drive
         pass
 
 
-def test_the_lock_that_a_killed_git_leaves_at_a_reference_of_ours_is_in_no_ones_way(
-    unbroken: tuple[Expected, list[str]], tmp_path: Path
+@pytest.mark.parametrize("word", mostly_slow(["update-ref", "update-index", "write-tree"]))
+def test_the_lock_that_a_killed_git_leaves_is_in_no_ones_way(
+    word: str, unbroken: tuple[Expected, list[str]], tmp_path: Path
 ) -> None:
     expected, asked = unbroken
-    for number in calls(asked, "update-ref"):
+    for number in calls(asked, word):
         survive(tmp_path / str(number), expected, "locked", number, asked[number - 1])
 
 

@@ -27,7 +27,15 @@ elif [ "$number" = "$at" ]; then
   case $how in
     before) exit 137 ;;
     late) sleep 0.3 ;;
-    locked) for last in "$@"; do case $last in refs/*) : > "$REPOSITORY/$last.lock" ;; esac; done; exit 137 ;;
+    locked)
+      for word in "$@"; do
+        case $word in
+          refs/*) : > "$REPOSITORY/$word.lock" ;;
+          update-index | write-tree) : > "$GIT_INDEX_FILE.lock" ;;
+        esac
+      done
+      exit 137
+      ;;
   esac
 fi
 exec {git} "$@"

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable
 
-from raymond.errors import WorkspaceError
+from raymond.errors import JournalError, WorkspaceError
 from raymond.machine.events import Event, TreeMade, WorkSaved
 from raymond.machine.run import Run
 from raymond.workspace import home
@@ -34,7 +34,7 @@ def save(place: Place, run: Run, tell: Tell, now: float, note: Callable[[list[Ev
             held.enter_context(place.alone())
             taken = place.harvest()
             commit = place.save(taken, f"raymond: {run.start.workflow_id}\n", now)
-        except (WorkspaceError, OSError) as error:
+        except (WorkspaceError, JournalError, OSError) as error:
             resume = f"raymond resume {run.start.workflow_id}"
             tell(f"the work is not saved yet, and stays in {place.slot.tree}: {_why(error)}; fix this, then {resume}")
             return
@@ -53,5 +53,5 @@ def drop(place: Place, tell: Tell) -> None:
         tell(f"the workspace was not removed: {error.filename or place.slot.path}: {_why(error)}")
 
 
-def _why(error: WorkspaceError | OSError) -> str:
+def _why(error: WorkspaceError | JournalError | OSError) -> str:
     return (error.strerror or "").lower() if isinstance(error, OSError) else str(error)
