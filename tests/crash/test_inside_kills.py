@@ -98,7 +98,7 @@ def test_a_script_that_is_killed_has_failed_and_runs_again_when_resumed(
     [failed] = [event for event in events(place) if isinstance(event, StepFailed)]
     assert (failed.kind, failed.error) == ("crash", "was ended by signal 9")
     assert sorted(path.name for path in Path(Slot(f"{place.project.run('r').workspace}/1").path).iterdir()) == [
-        *("git", "inside", "layer", "links", "lock", "programs", "rules", "seen", "tree", "whole")
+        *("git", "inside", "layer", "links", "lock", "programs", "rules", "rules-now", "seen", "tree", "whole")
     ], "nothing of the step is left there"
     place.go()
     done = place.resume().wait()

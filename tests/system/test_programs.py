@@ -35,9 +35,9 @@ def claude(room: Room, text: str = SAYS_VERSION) -> Path:
 
 
 def finding(room: Room) -> dict[str, object]:
-    found: dict[str, object]
-    [found] = [one for one in json.loads(room.raymond("doctor", "--json").stdout) if one["what"] == "claude"]
-    return found
+    """What is said of the program first: more may follow about its login."""
+    found: list[dict[str, object]] = json.loads(room.raymond("doctor", "--json").stdout)
+    return next(one for one in found if one["what"] == "claude")
 
 
 @pytest.mark.slow
