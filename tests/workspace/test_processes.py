@@ -68,10 +68,12 @@ def test_a_tree_is_not_taken_while_the_first_process_of_a_step_ends(checkout: Ch
     checkout.begin().open()
     inside = Path(checkout.place.slot.inside, "1")
     with subprocess.Popen(["sleep", "1000"]) as sleeper:
-        inside.write_text(f"{sleeper.pid} {start_time(sleeper.pid)}\n", "ascii")
-        with pytest.raises(WorkspaceError):
-            checkout.harvest()
-        sleeper.kill()
+        try:
+            inside.write_text(f"{sleeper.pid} {start_time(sleeper.pid)}\n", "ascii")
+            with pytest.raises(WorkspaceError):
+                checkout.harvest()
+        finally:
+            sleeper.kill()
     assert checkout.taken() == {}
     assert not inside.exists()
 
