@@ -144,6 +144,8 @@ class Place:
         until = monotonic() + PATIENCE
         while self.slot.is_inside(name) and monotonic() < until:
             sleep(SOON)  # the process that we have started was killed alone, and the kernel ends what is inside
+        with contextlib.suppress(OSError), folders.opened(os.path.dirname(self.slot.work(name))) as works:
+            folders.remove(name, works)
         path = f"{self.slot.path}/report.{name}"
         try:
             said = contents(path, 1 << 16).decode("utf-8", "replace")

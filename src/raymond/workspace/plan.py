@@ -6,6 +6,7 @@ step needs from there is shown again: its tree, the programs on its PATH, its pr
 
 import os
 import pwd
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -77,8 +78,8 @@ def make(
         "cwd": cwd,
         "mounts": list(unique.values()),
         "overlays": [
-            *_layer(slot, "installed", top, {one: os.path.join(top, one) for one in base.installed}),
-            *_caches(slot, home),
+            *_layer(slot, name, "installed", top, {one: os.path.join(top, one) for one in base.installed}),
+            *_caches(slot, name, home),
         ],
     }
 
@@ -104,25 +105,32 @@ def _bind(source: str, at: str, *, write: bool = False, optional: bool = False) 
     return {**about, "is_file": not os.path.isdir(source)}
 
 
-def _layer(slot: Slot, name: str, lower: str, folders: Mapping[str, str]) -> list[dict[str, Any]]:
+def _layer(slot: Slot, step: str, name: str, lower: str, folders: Mapping[str, str]) -> list[dict[str, Any]]:
     """Folders below `lower`, and where a step may write to them without changing them: one overlay for all of them."""
     if not folders:
         return []
-    upper, work = f"{slot.layer}/{name}/upper", f"{slot.layer}/{name}/work"
+    # What steps have written is for all of them. What the kernel works with is for one: the next one that enters would
+    # take it away from a step that is inside. Two that are inside may not both make the same folder in the layer.
+    upper, work = f"{slot.layer}/{name}/upper", f"{slot.work(step)}/{name}"
     for path in (upper, work):
         os.makedirs(path, mode=0o700, exist_ok=True)
+    for one in folders:
+        whole, made = os.path.join(lower, one), os.path.join(upper, one)
+        if os.path.isdir(whole) and not os.path.isdir(made):
+            os.makedirs(made, mode=0o700)
+            shutil.copystat(whole, made)
     return [{"lowerdir": lower, "upperdir": upper, "workdir": work, "folders": dict(folders)}]
 
 
-def _caches(slot: Slot, home: str) -> Iterator[dict[str, Any]]:
+def _caches(slot: Slot, step: str, home: str) -> Iterator[dict[str, Any]]:
     """The layers over what tools have downloaded."""
     real = {one: os.path.realpath(path) for one in _CACHES if os.path.isdir(path := os.path.join(home, one))}
     places = {one: os.path.join(home, one) for one in real}
-    yield from _layer(slot, "caches", home, {one: places[one] for one in real if real[one] == places[one]})
+    yield from _layer(slot, step, "caches", home, {one: places[one] for one in real if real[one] == places[one]})
     for one, path in real.items():
         if path != places[one]:
             # Through an overlay of the home, a link would lead to the person's own folder.
-            yield from _layer(slot, f"cache-{one.replace('/', '-')}", path, {".": places[one]})
+            yield from _layer(slot, step, f"cache-{one.replace('/', '-')}", path, {".": places[one]})
 
 
 @lru_cache(maxsize=4)

@@ -69,6 +69,10 @@ class Slot(Struct, frozen=True):
         """What steps wrote over folders of the person's."""
         return f"{self.path}/layer"
 
+    def work(self, step: str) -> str:
+        """What the kernel needs for that, while a step is inside."""
+        return f"{self.path}/work/{step}"
+
     @property
     def programs(self) -> str:
         """The folders of the agents' programs: settings and conversations."""
