@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -266,7 +267,7 @@ def test_claude_works_in_a_workspace_and_only_its_conversations_and_the_work_com
 
     assert standing(yard.project) == project
     after = standing(yard.user)
-    folder = f".claude/projects/{str(yard.project).replace('/', '-')}"
+    folder = f".claude/projects/{re.sub('[^A-Za-z0-9]', '-', str(yard.project))}"
     new = [name for name in after if name not in home]
     kept = [name for name in new if name.endswith(".jsonl")]
     assert {name: after[name] for name in home} == home
