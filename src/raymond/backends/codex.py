@@ -154,7 +154,7 @@ class Codex:
             return [_SKIP]
         if self._reads(turn):
             return ["--sandbox", "read-only"]
-        places = Places() if turn.isolated else self._places.around(turn.cwd) if self._folder else self._places
+        places = Places() if turn.isolated else self._places
         return codex_sandbox.flags(turn, places, as_table(_settings(home()).get("sandbox_workspace_write")))
 
     def _reads(self, turn: Turn) -> bool:
