@@ -261,6 +261,8 @@ KEYS = [
     "iterations",
     "agents",
     "agents_failed",
+    "workspace",
+    "work",
     "started_at",
     "ended_at",
 ]

@@ -1,5 +1,6 @@
 """Files for Claude Code: the slash commands that work through a loop from the inside, alone or as a plugin."""
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -125,6 +126,8 @@ def _became(path: str, text: str, noted: str, *, force: bool) -> str:
 
 def _check(folder: str, files: Mapping[str, str]) -> None:
     """Refuse a folder in which they cannot be written, before anything is."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(folder)  # a path that the system does not take at all would be walked for minutes
     for below in dict.fromkeys(os.path.join(folder, os.path.dirname(name)) for name in files):
         _check_links(folder, os.path.abspath(below))
     for name in ("", *files):
