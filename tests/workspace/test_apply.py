@@ -212,6 +212,26 @@ def test_what_a_killed_apply_left_is_in_nobody_s_way(checkout: Checkout) -> None
     assert os.listdir(checkout.path / ".raymond") == []
 
 
+def applying(checkout: Checkout) -> list[str]:
+    """A process that brings the work home."""
+    tip, base = checkout.save(), checkout.place.slot.base()
+    assert base
+    program = f"from raymond.workspace.apply import apply; apply({str(checkout.path)!r}, 'r', {base.commit!r}, {tip!r})"
+    return [sys.executable, "-c", program]
+
+
+def test_two_that_bring_the_work_home_at_once_take_turns(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"}).open()
+    for n in range(40):
+        put(checkout.tree / f"new/{n}", f"{n}\n")
+    argv = applying(checkout)
+    started = [subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [one.communicate()[1] for one in started] == ["", "", ""]
+    assert {path.name: path.read_text("utf-8") for path in (checkout.path / "new").iterdir()} == {
+        str(n): f"{n}\n" for n in range(40)
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_killed_apply_is_finished_by_the_next_one(checkout: Checkout, seed: int) -> None:
@@ -224,11 +244,9 @@ def test_a_killed_apply_is_finished_by_the_next_one(checkout: Checkout, seed: in
         elif n % 3 == 1:
             put(path, f"agent {n}\n")
     put(checkout.tree / "new/file", "1\n")
-    tip, base = checkout.save(), checkout.place.slot.base()
-    assert base
-    program = f"from raymond.workspace.apply import apply; apply({str(checkout.path)!r}, 'r', {base.commit!r}, {tip!r})"
+    argv = applying(checkout)
     for _ in range(4):
-        started = subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stderr=subprocess.DEVNULL)
+        started = subprocess.Popen(argv, start_new_session=True, stderr=subprocess.DEVNULL)
         with_patience = time.monotonic() + chance.uniform(0.05, 0.35)
         while started.poll() is None and time.monotonic() < with_patience:
             os.sched_yield()

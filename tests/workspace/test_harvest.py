@@ -339,10 +339,12 @@ def test_new_ignore_rules_hide_new_files_and_those_are_named(checkout: Checkout)
     put(checkout.tree / ".gitignore", "build/\n")
     put(checkout.tree / "build/x", "1\n")
     assert checkout.taken() == {".gitignore": "M"}
-    assert checkout.left_out() == {"build/x": "hidden by a new ignore rule"}
-    put(checkout.tree / "build/y", "2\n")  # the new rules were harvested before
-    assert checkout.taken() == {".gitignore": "M"}
-    assert checkout.left_out() == {f"build/{name}": "hidden by a new ignore rule" for name in "xy"}
+    assert checkout.left_out() == {"build/": "hidden by a new ignore rule"}
+    put(checkout.tree / "build/deep/y", "2\n")  # the new rules were harvested before
+    put(checkout.tree / "src/build/z", "2\n")
+    put(checkout.tree / "src/new", "2\n")
+    assert checkout.taken() == {".gitignore": "M", "src/new": "A"}
+    assert checkout.left_out() == dict.fromkeys(("build/", "src/build/"), "hidden by a new ignore rule")
 
 
 def test_work_that_was_undone_after_it_was_saved_is_not_brought_home(checkout: Checkout) -> None:

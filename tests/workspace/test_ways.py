@@ -76,6 +76,24 @@ def test_the_first_line_the_journal_status_and_json_say_where_agents_work(room: 
     assert status.endswith("next: raymond apply r\n")
 
 
+def test_a_workspace_stays_while_something_in_it_is_nowhere_else(room: Room) -> None:
+    can_isolate(room)
+    leaves = {"START.sh": "echo done > work.txt; truncate -s 2G huge; echo '<result>ok</result>'\n"}
+    ran = room.command(leaves, "--workspace", "isolated")
+    tree = room.folder() / "workspace" / "1" / "tree"
+    assert "not taken from the workspace: huge (larger than 1 GiB)" in ran.err
+    assert f"the workspace stays, for what was not taken is nowhere else: {tree}" in ran.err
+    assert (tree / "huge").stat().st_size == 2 << 30
+    refused = room.raymond("clean", "r")
+    assert refused.returncode == 1
+    assert "r stays: huge in its workspace is nowhere else (larger than 1 GiB)\n" in refused.stderr
+    assert f"copy what you need from {tree}, then raymond clean --force r\n" in refused.stderr
+    assert room.raymond("apply", "r").returncode == 0
+    assert (room.path / "work.txt").read_text() == "done\n"
+    assert room.raymond("clean", "--force", "r").returncode == 0
+    assert not tree.exists()
+
+
 def test_a_dry_run_says_where_agents_would_work_and_makes_nothing(room: Room) -> None:
     can_isolate(room)
     flow = room.flow({**WRITES, "workflow.yaml": "lend: [HOST]\ncarry: [a.txt]\nnet: off\n"})

@@ -121,10 +121,15 @@ def _save_work(project: Project, id: str, *, force: bool) -> None:
     if not place.is_there or (force and not os.path.isdir(project.tree)):
         return
     try:
-        workspaces.save(place)
+        _, left_out = workspaces.save(place)
     except (WorkspaceError, OSError) as error:
         hint = f"raymond clean --force {id} removes it all the same" if not os.path.isdir(project.tree) else ""
         raise JournalError(f"{id} stays: the work in its workspace cannot be saved: {error}", hint=hint) from None
+    if left_out and not force:
+        path, why = left_out[0]
+        more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+        hint = f"copy what you need from {place.slot.tree}, then raymond clean --force {id}"
+        raise JournalError(f"{id} stays: {path}{more} in its workspace is nowhere else ({why})", hint=hint)
 
 
 def _give_back(id: str, seals: str, *, force: bool) -> None:

@@ -25,7 +25,7 @@ def open(place: Place, run: Run, tell: Tell, now: float) -> list[Event]:
 
 
 def save(place: Place, run: Run, tell: Tell, now: float, note: Callable[[list[Event]], None]) -> None:
-    """Put the work under a reference, and `note` that; then a run that is over needs the tree no more.
+    """Put the work under a reference, and `note` that; a run that is over needs the tree no more if all was taken.
 
     If something fails, that is told, and nothing is lost. Nothing can change in the tree between these.
     """
@@ -41,7 +41,9 @@ def save(place: Place, run: Run, tell: Tell, now: float, note: Callable[[list[Ev
         for path, why in taken.left_out:
             tell(f"not taken from the workspace: {path} ({why})")
         note([WorkSaved(commit=commit)] if commit and commit != run.saved else [])
-        if run.is_over:
+        if run.is_over and taken.left_out:
+            tell(f"the workspace stays, for what was not taken is nowhere else: {place.slot.tree}")
+        elif run.is_over:
             drop(place, tell)
 
 

@@ -4,6 +4,8 @@ Each file is compared with what the run took along, not with HEAD: what the pers
 Either everything is written or nothing. After a kill, the same command finishes it: what is there already stays.
 """
 
+import contextlib
+import fcntl
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -32,22 +34,28 @@ class Done(Struct, frozen=True):
 
 def apply(top: str, run: str, base: str, tip: str) -> Done:
     """Write what changed from commit `base` to commit `tip`."""
-    staged = os.path.join(top, ".raymond", f"apply-{run}")
-    repository = Repository(os.path.join(staged, "git"), os.path.join(staged, "rules"))
-    _discard(staged)  # what a killed process has left
-    try:
+    with _staging(top, f"apply-{run}") as staged:
+        repository = Repository(os.path.join(staged, "git"), os.path.join(staged, "rules"))
         make_private(os.path.join(staged, "files"))
         make_private(repository.worktree)
         repository.make(top, git.head(top))
         return _apply(repository, top, staged, base, tip)
-    finally:
-        _discard(staged)
 
 
-def _discard(staged: str) -> None:
-    make_private(os.path.dirname(staged))
-    with folders.opened(os.path.dirname(staged)) as above:
-        folders.remove(os.path.basename(staged), above)
+@contextlib.contextmanager
+def _staging(top: str, name: str) -> Iterator[str]:
+    """A folder on the disk of the checkout for what is about to be written there, one at a time."""
+    above = os.path.join(top, ".raymond")
+    make_private(above)
+    with folders.opened(above) as fd:
+        # Git holds the lock, too: after a kill it is free when git has ended.
+        os.set_inheritable(fd, True)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        folders.remove(name, fd)  # what a killed process has left
+        try:
+            yield os.path.join(above, name)
+        finally:
+            folders.remove(name, fd)
 
 
 def _apply(repository: Repository, top: str, staged: str, base: str, tip: str) -> Done:

@@ -238,10 +238,12 @@ def _apply_new_rules(slot: Slot, repository: Repository, survey: Survey, known: 
     copy_rules(slot.tree, now, before.keys() | {path for path in survey.found if _is_ignore_file(path)})
     if _rule_files(now) == before:
         return
-    hidden = _ignored(repository, now, new)
+    new_folders = [path + b"/" for path in _folders(new) - _folders(known)]
+    hidden = _ignored(repository, now, [*new, *new_folders])
     for path in hidden:
-        survey.left_out[path] = "hidden by a new ignore rule"
-        del survey.found[path]
+        survey.found.pop(path, None)
+        if not any(folder + b"/" in hidden for folder in _folders([path.rstrip(b"/")])):
+            survey.left_out[path] = "hidden by a new ignore rule"
     survey.changed = [path for path in survey.changed if path not in hidden]
     for path in set(survey.hidden).difference(_ignored(repository, now, survey.hidden)):
         survey.left_out[path] = "hidden by the ignore rules that the run began with"
