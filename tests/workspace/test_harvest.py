@@ -175,6 +175,17 @@ def test_line_endings_are_converted_as_the_base_says(checkout: Checkout, attribu
     assert checkout.saved("b.bin") == b"\0\r\n\r\n"
 
 
+def test_line_endings_are_converted_as_the_person_says_for_all_repositories(checkout: Checkout) -> None:
+    checkout.begin({"a.txt": "1\n2\n", ".gitattributes": "*.raw -text\n"})
+    own = put(checkout.path.parent / "attributes", "* text=auto\n")
+    checkout.git("config", "core.attributesFile", str(own))
+    checkout.open()
+    put(checkout.tree / "a.txt", "1\r\n3\r\n")
+    put(checkout.tree / "new.raw", "1\r\n")
+    assert checkout.taken() == {"a.txt": "M", "new.raw": "A"}
+    assert (checkout.saved("a.txt"), checkout.saved("new.raw")) == (b"1\n3\n", b"1\r\n")
+
+
 def test_a_file_that_was_removed_and_made_again_is_as_it_is_now(checkout: Checkout) -> None:
     checkout.begin({"a": "1\n", "same": "1\n"}).open()
     for name, text in (("a", "2\n"), ("same", "1\n")):

@@ -19,7 +19,6 @@ _FIXED = {
     "core.fsmonitor": "false",
     "core.hooksPath": "/dev/null",
     "core.excludesFile": "/dev/null",
-    "core.attributesFile": "/dev/null",
     "core.untrackedCache": "false",
     "core.commitGraph": "false",
     "core.safecrlf": "false",
@@ -72,11 +71,15 @@ class Repository:
             make_private(f"{self.path}/{name}")
         common = git.directories(top)[1]
         settings = git.settings(top)
+        attributes = f"{self.path}/attributes"
+        fixed = [*_FIXED.items(), ("core.attributesFile", attributes)]
         replace(f"{self.path}/HEAD", b"ref: refs/heads/raymond\n")
-        replace(f"{self.path}/config", configuration(head, [*contents_settings(settings), *_FIXED.items()]))
+        replace(f"{self.path}/config", configuration(head, [*contents_settings(settings), *fixed]))
         replace(f"{self.path}/objects/info/alternates", os.fsencode(f"{common}/objects\n"))
-        replace(f"{self.path}/info/exclude", _excluded(common, dict(settings)))
+        ignored = [_own(dict(settings), "core.excludesfile", "ignore"), _content(f"{common}/info/exclude")]
+        replace(f"{self.path}/info/exclude", b"\n".join([*ignored, b"/.raymond/", b""]))
         replace(f"{self.path}/info/attributes", _content(f"{common}/info/attributes"))
+        replace(attributes, _own(dict(settings), "core.attributesfile", "attributes"))
         shallow = _content(f"{common}/shallow")
         if shallow:
             replace(f"{self.path}/shallow", shallow)
@@ -170,9 +173,7 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def _excluded(common: str, settings: Mapping[str, str]) -> bytes:
-    """What the person told git not to see, outside of the tree; and what Raymond itself leaves in a checkout."""
-    named = settings.get("core.excludesfile") or os.path.join(
-        os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git/ignore"
-    )
-    return b"\n".join([_content(os.path.expanduser(named)), _content(f"{common}/info/exclude"), b"/.raymond/", b""])
+def _own(settings: Mapping[str, str], key: str, name: str) -> bytes:
+    """The rules that the person has for all repositories."""
+    default = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return _content(os.path.expanduser(settings.get(key) or os.path.join(default, "git", name)))
