@@ -42,6 +42,7 @@ _WORDS = {
     "control/naming.py": ("given", "latest", "ended"),  # ids
     "control/questions.py": ("_there(asked.project, id)", "_there(found.project, found.id)"),  # quoted there
     "control/steer.py": ("flag", "given"),
+    "control/workspaces.py": ("own",),  # a word of ours
     "faces/message.py": ("run.start.loop",),
     "faces/next_commands.py": ("agent",),
     "faces/overview.py": ("or_else", "name"),  # quoted before

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -155,6 +156,15 @@ def settled(room: Room, id: str) -> bool:
     return {agent["status"] for agent in found["agents"]} == {"asking", "sleeping", "failed", "running"}
 
 
+def run_in_a_copy(room: Room, id: str) -> dict[str, Any]:
+    """A run that works in a workspace; what it prints."""
+    for command in ("init -q", "add -A", "-c user.name=me -c user.email=me@localhost commit -qm one"):
+        subprocess.run(["git", *command.split()], cwd=room.path, env=room.environment, check=True)
+    flow = room.flow({"START.sh": "echo new > new; echo '<result>ok</result>'"}, id)
+    printed: dict[str, Any] = json.loads(room.raymond("run", flow, "--id", id, "--workspace", "copy", "--json").stdout)
+    return printed
+
+
 CHECK = 'test "$(cat tests/flag)" = good || { echo good > tests/flag; exit 1; }\n'
 REVIEWED = {
     "START.md": "---\ngate: sh tests/check.sh\ngate_reruns: 0\n---\nDo it. <result>x</result>\n",
@@ -187,12 +197,13 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     room.raymond("stop", "r", "--now")
     for done in (room.raymond("wait", id, "--json") for id in ("r", "done")):
         check.document("Outcome", json.loads(done.stdout))
-    for id in ("r", "done", "asks", "reviewed"):
+    run_in_a_copy(room, "placed")
+    for id in ("r", "done", "asks", "reviewed", "placed"):
         document = json.loads(room.raymond("status", id, "--json").stdout)
         check.document("Run", document)
         beside = json.loads((room.path / ".raymond" / "workflows" / f"{id}.json").read_text("utf-8"))
         assert beside.keys() == document.keys()
-    for id in ("r", "done", "reviewed"):
+    for id in ("r", "done", "reviewed", "placed"):
         told = lines(room.raymond("logs", id, "--json").stdout)
         for event in told:
             event_is_documented(event)
@@ -356,6 +367,8 @@ def test_how_a_run_ended_is_documented(room: Room) -> None:
     failed = room.raymond("resume", "r3", "--json")
     assert failed.returncode == 1
     check.document("Outcome", json.loads(failed.stdout))
+    (room.path / "file").touch()
+    check.document("Outcome", run_in_a_copy(room, "placed"))
     assert check.unseen("Outcome") == []
 
 

@@ -143,13 +143,13 @@ def shell(project: Project, run: Run, agent: str) -> int:
     """Open a shell where an agent works; its exit code."""
     from raymond.workspace import home as homes
 
-    place = find(project, run)
+    place, id = find(project, run), run.start.workflow_id
     if not place.is_there:
         hint = f"git worktree add DIR {place.tip}"
-        raise UsageError(f"the workspace of {place.run} went when the run ended", hint=hint)
+        raise UsageError(f"the workspace of {id} went when the run ended", hint=hint)
     known = run.agents.get(agent)
     if agent and known is None:
-        raise UsageError(f"{place.run} has no agent `{agent}`", hint=f"raymond status {place.run} names them")
+        raise UsageError(f"{id} has no agent `{agent}`", hint=f"raymond status {id} names them")
     start = run.start
     place.known()
     environment = dict(os.environb)
