@@ -27,8 +27,8 @@ demo: $(STAMP) ## run the demo: no account, no cost; the first time, it download
 test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most 3 minutes on 2 cores
 	@$(BIN)/python -m pytest -n $(JOBS)
 
-test-slow: $(STAMP) ## the tests that take seconds each, and the rest of the large families; SLOW_WITHOUT=0, 1 or 2 leaves out a third
-	@SLOW_WITHOUT=$(SLOW_WITHOUT) $(BIN)/python -m pytest -m slow -n $(JOBS)
+test-slow: $(STAMP) ## the tests that take seconds each, and the rest of the large families; THIRD=0, 1 or 2 takes a third
+	@SLOW_THIRD=$(THIRD) $(BIN)/python -m pytest -m slow -n $(JOBS)
 
 check: $(STAMP) ## format, lint, types, imports
 	@$(BIN)/ruff format --check .

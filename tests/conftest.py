@@ -40,13 +40,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seen[test] += 1
             if seen[test] > pace.DAILY:
                 item.add_marker(pytest.mark.slow)
-    if without := os.environ.get("SLOW_WITHOUT"):
-        _leave_out(items, int(without))
+    if third := os.environ.get("SLOW_THIRD"):
+        _take(items, int(third))
 
 
-def _leave_out(items: list[pytest.Item], which: int) -> None:
-    """Leave out this third of the slow tests, which is the same on every machine."""
-    items[:] = [one for one in items if not one.get_closest_marker("slow") or crc32(one.nodeid.encode()) % 3 != which]
+def _take(items: list[pytest.Item], third: int) -> None:
+    """Take this third of the slow tests, which is the same on every machine."""
+    items[:] = [one for one in items if not one.get_closest_marker("slow") or crc32(one.nodeid.encode()) % 3 == third]
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

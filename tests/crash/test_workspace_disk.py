@@ -149,6 +149,7 @@ class Waiting(Workshop):
         Path(self.person.slot.tree, "go").touch()
 
 
+@pytest.mark.slow
 def test_a_script_that_fails_on_a_full_disk_has_not_failed(
     expected: Expected, tmp_path: Path, disks: list[Disk]
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_script_that_fails_on_a_full_disk_has_not_failed(
     ends_well(place, expected)
 
 
+@pytest.mark.slow
 def test_no_folder_is_made_where_the_project_was_and_the_work_comes_home_when_it_is_back(
     expected: Expected, tmp_path: Path
 ) -> None:

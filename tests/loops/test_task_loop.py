@@ -104,6 +104,7 @@ def test_what_is_expected_of_a_check_decides(tmp_path: Path) -> None:
     assert night.told["failedTasks"][0]["id"] == "1.4.2"
 
 
+@pytest.mark.slow
 def test_a_fix_task_repairs_what_failed_and_verifies_both(tmp_path: Path) -> None:
     agent = f'if grep -q "# 1.4.1a" "$PROMPT"; then cp "$PROMPT" "$TEST_ROOM/../fix"; {BOTH}; else echo ITERATION_COMPLETE; fi'
     night = Tasks(tmp_path, agent=agent)

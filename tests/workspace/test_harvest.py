@@ -76,7 +76,7 @@ def test_a_pipe_with_the_name_of_a_rule_file_is_not_opened(checkout: Checkout, f
     taken = checkout.taken()
     assert taken.pop("b") == "A"
     assert taken == ({".gitignore": "D"} if folder + name == ".gitignore" else {})
-    assert checkout.left_out() == {folder + name: "neither a file nor a link"}
+    assert checkout.left_out() == {}
 
 
 def test_a_filter_of_the_person_runs_for_attributes_of_the_base(checkout: Checkout) -> None:
@@ -139,14 +139,14 @@ def test_a_link_with_the_name_of_the_list_of_submodules_is_left_out(checkout: Ch
     assert list(checkout.left_out()) == [".gitmodules"]
 
 
-def test_sockets_and_devices_are_left_out_and_named(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_has_no_content(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout.begin({"a": "1\n"}).open()
     monkeypatch.chdir(checkout.tree)
     (checkout.tree / "a").unlink()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("a")
         assert checkout.taken() == {"a": "D"}
-        assert checkout.left_out() == {"a": "neither a file nor a link"}
+        assert checkout.left_out() == {}
 
 
 def test_a_huge_new_file_is_left_out_and_named(checkout: Checkout) -> None:

@@ -137,6 +137,8 @@ def look(
                     else:
                         new_folders.append(path + b"/")
                     continue
+                if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+                    continue  # a pipe or a socket has no content
                 seen = found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
                 if path in known:
                     if known[path] != seen:
@@ -189,8 +191,6 @@ def _unfit(path: bytes, found: Stat) -> str:
     name = os.path.basename(path)
     if stat.S_ISLNK(mode):
         return "a link of this name" if name.lower() == b".gitmodules" else ""
-    if not stat.S_ISREG(mode):
-        return "neither a file nor a link"
     if _is_git(name):
         return _RESERVED
     return f"larger than {LARGEST >> 30} GiB" if size > LARGEST else ""
