@@ -13,6 +13,7 @@ import pytest
 from raymond.machine.events import RunStarted, TreeMade, WorkSaved
 from raymond.workspace import ability
 from running import PATIENCE, Room
+from typist import Typist
 
 NONE = "for name in user mnt; do echo 0 > /proc/sys/user/max_${name}_namespaces || exit 99; done"
 WITHOUT = ("unshare", "-U", "-r", "sh", "-c", f'{NONE}; exec "$@"', "sh")
@@ -259,6 +260,35 @@ def test_a_shell_opens_where_the_agents_work(room: Room) -> None:
     assert (done.returncode, done.stdout.split()) == (0, ["a.txt", "one.txt"])
     done = room.raymond("shell", "r", "nobody", environment={"SHELL": "/bin/ls"})
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: r has no agent `nobody`")
+
+
+TYPES = """
+import fcntl, os, sys, termios
+try:
+    with open("/dev/tty", "wb", buffering=0) as terminal:
+        for sign in b" touch PWNED\\n":
+            fcntl.ioctl(terminal, termios.TIOCSTI, bytes([sign]))
+except OSError:
+    pass
+"""
+
+
+def test_a_shell_has_a_terminal_of_its_own(room: Room) -> None:
+    """What an agent has left there cannot type into the terminal of the person."""
+    can_isolate(room)
+    assert room.command({"START.sh": "exit 3\n"}, "--workspace", "isolated").code == 1
+    (room.folder() / "workspace/1/tree/types.py").write_text(TYPES)
+    typist = Typist(room, program=["bash", "--norc", "-i"], SHELL="/bin/sh", PS1="outside ")
+    typist.sees("outside ")
+    typist.type(f"PS1='inside ' {sys.executable} -m raymond shell r\r")
+    typist.sees("\ninside ")
+    typist.type("stty size; python3 types.py; exit 7\r")
+    assert "\n24 80\n" in typist.sees("outside ")
+    typist.type("echo code $?\r")
+    typist.sees("\ncode 7\n")
+    typist.type("exit\r")
+    typist.end()
+    assert not (room.path / "PWNED").exists()
 
 
 def test_what_has_no_workspace_is_not_applied_or_opened(room: Room) -> None:

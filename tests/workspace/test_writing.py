@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,41 @@ def test_nothing_that_is_hidden_can_be_uncovered(person: Person, how: str) -> No
     assert "secret" not in said.splitlines()
     (person.project / "marker").unlink()
     assert person.possessions() == before
+
+
+CONTROL = "mount -t cgroup2 c /mnt && echo mounted; mkdir /mnt/of-a-step && echo made"
+
+
+def test_control_groups_cannot_be_mounted(person: Person) -> None:
+    person.begin()
+    tries = [f"unshare {flags} sh -c '{CONTROL}'" for flags in ("-UrmC", "-Urm", "-UmC", "-mC")]
+    said = person.inside(f"{{ {'; '.join(tries)}; {CONTROL}; }} 2>&1; true")
+    assert {"mounted", "made"}.isdisjoint(said.splitlines()), said
+
+
+def test_devices_can_be_used_and_not_changed(person: Person) -> None:
+    person.begin()
+    before = {name: os.stat(f"/dev/{name}") for name in ("null", "full", "urandom")}
+    said = person.inside(
+        """
+        echo x > /dev/null && head -c 3 /dev/urandom | wc -c
+        chmod 600 /dev/full /dev/null; touch -d 2001-02-03 /dev/full; chown 1 /dev/full; true
+        """
+    )
+    assert said == "3\n"
+    for name, known in before.items():
+        now = os.stat(f"/dev/{name}")
+        assert (now.st_mode, now.st_uid, now.st_mtime) == (known.st_mode, known.st_uid, known.st_mtime)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+def test_a_device_elsewhere_is_none(person: Person) -> None:
+    person.begin()
+    device = person.folder / "device"
+    os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    os.chmod(device, 0o666)
+    assert person.inside(f"echo x > '{device}' || echo refused") == "refused\n"
+    (person.project / "device").unlink(missing_ok=True)
 
 
 def test_a_step_that_runs_in_tmp_writes_nothing_there_that_stays(person: Person, tmp_path: Path) -> None:

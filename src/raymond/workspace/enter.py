@@ -32,7 +32,7 @@ _NOSUID_NODEV = 2 | 4
 _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _SETATTR = 428, 429, 430, 431, 432, 442
 _CLONE, _CLOEXEC, _RECURSIVE, _EMPTY_PATH = 1, os.O_CLOEXEC, 0x8000, 0x1000
 _HERE = -100  # AT_FDCWD
-_READ_ONLY = struct.pack("=QQQQ", 1, 0, 0, 0)
+_READ_ONLY, _NO_DEVICES = 1, 4
 _PDEATHSIG, _DUMPABLE, _NO_NEW_PRIVS, _DROP_BOUND = 1, 4, 38, 24
 _KEPT = (0, 1, 3, 4, 5, 6, 7)
 """CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID and SETUID: what root needs for tar, chown and su."""
@@ -134,6 +134,8 @@ def _init(plan: "dict[str, Any]", argv: list[str], go: int, status: int, report:
     if not os.read(go, 1):
         os._exit(FAILED)  # the outer one was killed before we asked to be killed with it
     os.close(go)
+    # With a cgroup namespace of its own, a step could mount the control groups of this user, and end what is in them.
+    _write("/proc/sys/user/max_cgroup_namespaces", "0")
     _lay_out(plan)
     if plan["net"] == "off":
         _loopback()
@@ -166,14 +168,16 @@ def _lay_out(plan: "dict[str, Any]") -> None:
     opened = [(one, _source(one)) for one in plan["mounts"] if one["kind"] == "bind" and _is_wanted(one)]
     layered = [pair for overlay in plan["overlays"] for pair in _overlaid(overlay)]
     devices = [(name, _opened(f"/dev/{name}")) for name in _DEVICES]
-    _set_read_only(_HERE, "/", _RECURSIVE)
+    for _, fd in devices:
+        _restrict(fd, "", _READ_ONLY, _EMPTY_PATH)  # what is written to a device is not written to a file system
+    _restrict(_HERE, "/", _READ_ONLY | _NO_DEVICES, _RECURSIVE)
     places = [*opened, *layered, *((one, -1) for one in plan["mounts"] if one["kind"] == "empty")]
     places += [({"kind": "dev", "at": "/dev"}, -1), ({"kind": "proc", "at": "/proc"}, -1)]
     for one, fd in sorted(places, key=lambda place: place[0]["at"].split("/")):
         _place(one, fd, devices)
     for one in plan["mounts"]:
         if one["kind"] == "empty" and not one["write"]:
-            _set_read_only(_HERE, one["at"], 0)
+            _restrict(_HERE, one["at"], _READ_ONLY, 0)
 
 
 def _is_wanted(one: "dict[str, Any]") -> bool:
@@ -184,8 +188,7 @@ def _is_wanted(one: "dict[str, Any]") -> bool:
 def _source(one: "dict[str, Any]") -> int:
     """A detached copy of what is bound somewhere."""
     fd = _opened(one["source"])
-    if not one["write"]:
-        _set_read_only(fd, "", _EMPTY_PATH | _RECURSIVE)
+    _restrict(fd, "", _NO_DEVICES | (0 if one["write"] else _READ_ONLY), _EMPTY_PATH | _RECURSIVE)
     return fd
 
 
@@ -241,7 +244,7 @@ def _place(one: "dict[str, Any]", fd: int, devices: list[tuple[str, int]]) -> No
     elif one["kind"] == "dev":
         _mount("tmpfs", at, 2, "mode=755,size=64k")
         _fill_devices(at, devices)
-        _set_read_only(_HERE, at, 0)
+        _restrict(_HERE, at, _READ_ONLY, 0)
     else:
         _mount("tmpfs", at, _NOSUID_NODEV, one["options"])
 
@@ -289,9 +292,9 @@ def _mount(kind: str, at: str, flags: int, options: str) -> None:
     _call(f"mount {kind} at {at}", done)
 
 
-def _set_read_only(fd: int, path: str, flags: int) -> None:
-    done = _libc.syscall(_SETATTR, fd, os.fsencode(path), flags, _READ_ONLY, len(_READ_ONLY))
-    _call(f"make {path or 'it'} read-only", done)
+def _restrict(fd: int, path: str, attributes: int, flags: int) -> None:
+    given = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    _call(f"restrict {path or 'it'}", _libc.syscall(_SETATTR, fd, os.fsencode(path), flags, given, len(given)))
 
 
 def _loopback() -> None:

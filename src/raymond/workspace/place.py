@@ -3,14 +3,13 @@
 import contextlib
 import marshal
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from time import monotonic, sleep
 
 from raymond.errors import WorkspaceError
 from raymond.language.ways import Way
-from raymond.system import folders
+from raymond.system import folders, terminals
 from raymond.system.files import contents, private
 from raymond.workspace import enter, harvest, plan, publish, tree
 from raymond.workspace.harvest import Harvest
@@ -124,20 +123,20 @@ class Place:
     def call(
         self, argv: list[str], cwd: str, environment: Mapping[bytes, bytes], shown: Mapping[str, bool], net: str
     ) -> int:
-        """Run a command in the tree with the terminal of this process; its exit code."""
+        """Run a command in the tree for a person who types; its exit code."""
         name = f"shell-{os.getpid()}"
         aside = f"{self.slot.path}/{name}.plan"
         argv, start_in = self.entered(
             argv, way=self.way, cwd=cwd, name=name, environment=environment, shown=shown, net=net, aside=aside
         )
         try:
-            code = subprocess.run(argv, cwd=start_in, env=environment, check=False).returncode
+            code = terminals.run(argv, start_in, environment)
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(aside)
         if why := self.refusal(name, code):
             raise WorkspaceError(f"the workspace cannot be entered: {why.strerror}")
-        return code if code >= 0 else 128 - code
+        return code
 
     def refusal(self, name: str, exit_code: int | None) -> OSError | None:
         """Why a step could not enter; None when it could. Nothing of it is inside any more."""

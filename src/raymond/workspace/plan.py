@@ -60,13 +60,13 @@ def make(
     programs = [one for one in _programs(path, home, mixed) if _is_below(one, covered) and not _is_below(one, [top])]
     read_only = _outermost(one for one in programs if not _holds(one, mixed))
     binds = [_bind(one, one, optional=True) for one in read_only]
-    binds += [_bind("/dev/null", one) for prefix in read_only for one in _private_files(prefix)]
+    binds += [_bind(slot.empty, one) for prefix in read_only for one in _private_files(prefix)]
     binds += [_bind(one, one, write=write) for one, write in shown.items()]
     binds += [_bind(source, one, write=True) for one, source in written.items()]
     for number, folder in enumerate(object_folders(common)):
         binds.append(_bind(folder, objects_at(number)))
         if os.path.exists(f"{folder}/info/alternates"):
-            binds.append(_bind("/dev/null", f"{objects_at(number)}/info/alternates"))  # they are all named by the tree
+            binds.append(_bind(slot.empty, f"{objects_at(number)}/info/alternates"))  # they are all named by the tree
     binds.append(_bind(slot.tree, top, write=not only_reads))
     binds += [_bind(os.path.join(top, one), os.path.join(top, one), optional=True) for one in base.data]
     unique = {one["at"]: one for one in [*hidden, *binds]}

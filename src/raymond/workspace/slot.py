@@ -84,6 +84,11 @@ class Slot(Struct, frozen=True):
         return f"{self.path}/seen"
 
     @property
+    def empty(self) -> str:
+        """A file with nothing in it, to be shown instead of another."""
+        return f"{self.path}/empty"
+
+    @property
     def lock(self) -> str:
         """Held, shared, by whatever is inside; alone by whoever reads or removes the tree."""
         return f"{self.path}/lock"
@@ -119,8 +124,9 @@ class Slot(Struct, frozen=True):
         make_private(self.programs)
         make_private(f"{self.layer}/upper")
         make_private(f"{self.layer}/work")
-        with open(self.lock, "xb", opener=private):
-            pass
+        for path in (self.lock, self.empty):
+            with open(path, "xb", opener=private):
+                pass
 
     def discard(self) -> None:
         """Remove everything. Renamed first, so that nothing takes a half of it for a whole one."""
