@@ -263,32 +263,28 @@ def test_a_shell_opens_where_the_agents_work(room: Room) -> None:
 
 
 TYPES = """
+import fcntl, sys, termios
+with open("/dev/tty", "wb", buffering=0) as terminal:
+    for sign in b" touch PWNED\\n":
+        fcntl.ioctl(terminal, termios.TIOCSTI, bytes([sign]))
+"""
+OPENS = """
 import fcntl, os, sys, termios
-try:
-    with open("/dev/tty", "wb", buffering=0) as terminal:
-        for sign in b" touch PWNED\\n":
-            fcntl.ioctl(terminal, termios.TIOCSTI, bytes([sign]))
-except OSError:
-    pass
+from raymond.system import terminals
+code = terminals.run([sys.executable, "-c", sys.argv[1]], "/", os.environb)
+waiting = fcntl.ioctl(0, termios.FIONREAD, bytes(4))
+print("code", code, "waiting", int.from_bytes(waiting, "little"))
 """
 
 
 def test_a_shell_has_a_terminal_of_its_own(room: Room) -> None:
     """What an agent has left there cannot type into the terminal of the person."""
-    can_isolate(room)
-    assert room.command({"START.sh": "exit 3\n"}, "--workspace", "isolated").code == 1
-    (room.folder() / "workspace/1/tree/types.py").write_text(TYPES)
-    typist = Typist(room, program=["bash", "--norc", "-i"], SHELL="/bin/sh", PS1="outside ")
-    typist.sees("outside ")
-    typist.type(f"PS1='inside ' {sys.executable} -m raymond shell r\r")
-    typist.sees("\ninside ")
-    typist.type("stty size; python3 types.py; exit 7\r")
-    assert "\n24 80\n" in typist.sees("outside ")
-    typist.type("echo code $?\r")
-    typist.sees("\ncode 7\n")
-    typist.type("exit\r")
+    typist = Typist(room, program=[sys.executable, "-c", OPENS, f"{TYPES}\nprint('typed'); sys.exit(7)"])
+    said = typist.sees("waiting \\d+")
+    if "typed" not in said:
+        pytest.skip("this kernel lets nobody type for others")
+    assert said.endswith("code 7 waiting 0")
     typist.end()
-    assert not (room.path / "PWNED").exists()
 
 
 def test_what_has_no_workspace_is_not_applied_or_opened(room: Room) -> None:
