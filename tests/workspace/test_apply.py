@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from workspace.checkout import Checkout, put
-from workspace.person import Entry, walked
+from workspace.person import Entry, Person, walked
 
 
 def files(checkout: Checkout) -> dict[str, Entry]:
@@ -230,6 +231,52 @@ def test_two_that_bring_the_work_home_at_once_take_turns(checkout: Checkout) -> 
     assert {path.name: path.read_text("utf-8") for path in (checkout.path / "new").iterdir()} == {
         str(n): f"{n}\n" for n in range(40)
     }
+
+
+def test_what_was_applied_before_is_not_in_the_way(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n", "b": "1\n", "c": "1\n"}).open()
+    put(checkout.tree / "a", "2\n")
+    put(checkout.tree / "b", "2\n")
+    put(checkout.tree / "new", "2\n")
+    checkout.save()
+    assert checkout.apply().changed == ["a", "b", "new"]
+    put(checkout.tree / "a", "3\n")
+    put(checkout.tree / "b", "1\n")  # as it was
+    (checkout.tree / "new").unlink()
+    (checkout.tree / "c").unlink()
+    checkout.save()
+    assert checkout.apply().changed == ["a", "b", "c", "new"]
+    at_home = {path.name: path.read_text() for path in checkout.path.iterdir() if path.is_file()}
+    assert {name: text for name, text in at_home.items() if len(name) < 4} == {"a": "3\n", "b": "1\n"}
+    put(checkout.path / "a", "mine\n")
+    put(checkout.tree / "a", "4\n")
+    checkout.save()
+    assert checkout.apply().conflicts == ["a"]
+
+
+def test_an_edit_while_files_are_prepared_is_in_the_way(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout.begin({"a": "1\n", "b": "1\n"}).open()
+    put(checkout.tree / "a", "2\n")
+    put(checkout.tree / "b", "2\n")
+    checkout.save()
+    real = shutil.which("git")
+    script = (
+        f'#!/bin/sh\ncase "$*" in *checkout-index*files*) echo mine > \'{checkout.path}/b\';; esac\nexec {real} "$@"\n'
+    )
+    put(checkout.path.parent / "bin/git", script, 0o755)
+    monkeypatch.setenv("PATH", f"{checkout.path.parent}/bin:{os.environ['PATH']}")
+    assert checkout.apply().conflicts == ["b"]
+    assert [(checkout.path / name).read_text() for name in "ab"] == ["1\n", "mine\n"]
+
+
+def test_nothing_is_written_where_not_everything_can_be(anyone: Person) -> None:
+    anyone.begin({"a": "1\n", "d/b": "1\n"})
+    assert anyone.run("echo 2 > a; echo 2 > d/b").returncode == 0
+    anyone.sh("chmod 555 d")
+    done = anyone.raymond("apply", "r")
+    assert (done.returncode, done.stderr) == (1, "error: nothing was written: d cannot be written\n")
+    assert (anyone.project / "a").read_text() == "1\n"
+    anyone.sh("chmod 755 d")
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from raymond.errors import UsageError
 from workspace.checkout import Checkout, put
 from workspace.person import Person
 
@@ -70,6 +71,48 @@ def test_large_files_and_named_folders_are_shown_read_only(person: Person) -> No
     )
     assert said == f"{11 << 20}\n1\nrefused\nrefused\nrefused\n1\n"
     assert person.possessions() == before
+
+
+def test_tracked_files_of_a_carried_folder_stay_as_they_are(checkout: Checkout) -> None:
+    checkout.begin({".gitignore": "data/*\n!data/.gitkeep\n", "data/.gitkeep": "", "a": "1\n"})
+    put(checkout.path / "data/rows.csv", "1\n")
+    checkout.open("data")
+    put(checkout.tree / "a", "2\n")
+    assert checkout.taken() == {"a": "M"}
+
+
+def test_a_file_that_is_carried_and_not_ignored_is_no_work(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"})
+    put(checkout.path / "notes", "1\n")
+    assert checkout.open("notes").data == ["notes"]
+    assert checkout.taken() == {}
+
+
+def test_what_git_tracks_is_not_carried(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"})
+    with pytest.raises(UsageError, match="carry: git tracks `a`, so agents have it anyway"):
+        checkout.open("a")
+
+
+def test_tracked_files_among_installed_packages_are_refused(checkout: Checkout) -> None:
+    checkout.begin()
+    put(checkout.path / "node_modules/mine/i.js", "1\n")
+    checkout.git("add", "-f", "node_modules/mine/i.js")
+    checkout.git("commit", "-qm", "packages")
+    with pytest.raises(UsageError, match=r"tracks files among installed packages \(node_modules\)"):
+        checkout.open()
+
+
+def test_a_copy_has_data_of_its_own(checkout: Checkout) -> None:
+    checkout.begin({".gitignore": "data/\n"})
+    checkout.place.way = "copy"
+    put(checkout.path / "data/rows.csv", "1\n")
+    put(checkout.path / "big.dat", b"x" * (11 << 20))
+    checkout.open("data")
+    put(checkout.tree / "data/rows.csv", "agent\n")
+    put(checkout.tree / "big.dat", "agent\n")
+    assert (checkout.path / "data/rows.csv").read_text() == "1\n"
+    assert (checkout.path / "big.dat").stat().st_size == 11 << 20
 
 
 def test_an_editable_install_imports_the_code_of_the_agent(person: Person) -> None:

@@ -298,7 +298,8 @@ def test_a_name_that_git_refuses_is_left_out_and_hinders_nothing(checkout: Check
     assert checkout.taken() == {"b": "A"}
     found = checkout.left_out()
     assert found.pop(f"src/{name}") == "a name that git keeps for itself"
-    assert set(found) <= {f"lib/{name}/config"}
+    assert set(found) <= {f"lib/{name}/config", f"lib/{name}/"}
+    assert name not in (".git", ".GIT", "git~1") or found
 
 
 def test_a_path_that_is_too_long_is_left_out_and_hinders_nothing(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
@@ -356,6 +357,14 @@ def test_new_ignore_rules_hide_new_files_and_those_are_named(checkout: Checkout)
     put(checkout.tree / "src/new", "2\n")
     assert checkout.taken() == {".gitignore": "M", "src/new": "A"}
     assert checkout.left_out() == dict.fromkeys(("build/", "src/build/"), "hidden by a new ignore rule")
+
+
+@pytest.mark.slow
+def test_rules_that_take_git_for_ever_do_not_count(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n"}).open()
+    put(checkout.tree / "/".join(["aaaaaaaa"] * 60) / "f", "1\n")
+    put(checkout.tree / ".gitignore", "**/a*/**/a*/**/a*/**/a*/**/a*/**/a*/zz\n")
+    assert checkout.taken() == {".gitignore": "M", "/".join(["aaaaaaaa"] * 60) + "/f": "A"}
 
 
 def test_work_that_was_undone_after_it_was_saved_is_not_brought_home(checkout: Checkout) -> None:

@@ -95,11 +95,57 @@ def test_a_workspace_stays_while_something_in_it_is_nowhere_else(room: Room) -> 
     assert not tree.exists()
 
 
+def test_the_task_folder_is_the_one_of_the_project(room: Room) -> None:
+    can_isolate(room)
+    flow = {"START.sh": "echo report > $RAYMOND_TASK_FOLDER/report.md; echo '<goto>NEXT</goto>'", "NEXT.sh": "set -e; grep report $RAYMOND_TASK_FOLDER/report.md; ln -s / link; echo '<result>ok</result>'"}  # fmt: skip
+    ran = room.command(flow, "--workspace", "isolated")
+    assert ran.code == 0, ran.err
+    assert (room.path / ".raymond/tasks/r/main/report.md").read_text() == "report\n"
+    assert git(room, "diff", "--name-only", "refs/raymond/r/base", "refs/raymond/r/tip") == "link\n"
+
+
+def test_work_of_an_earlier_run_with_the_same_id_is_not_overwritten(room: Room) -> None:
+    can_isolate(room)
+    assert room.command(WRITES, "--workspace", "isolated").code == 0
+    tip = git(room, "rev-parse", "refs/raymond/r/tip")
+    assert room.raymond("clean", "r").returncode == 0
+    done = room.raymond("run", room.flow(WRITES), "--id", "r", "--workspace", "isolated")
+    assert done.stderr.startswith("error: refs/raymond/r/tip has the work of an earlier run\n")
+    assert (done.returncode, git(room, "rev-parse", "refs/raymond/r/tip")) == (2, tip)
+
+
+def test_a_home_behind_a_link_is_no_hindrance(room: Room, tmp_path: Path) -> None:
+    can_isolate(room)
+    (tmp_path / "far/home").mkdir(parents=True)
+    (tmp_path / "near").symlink_to("far/home")
+    environment = {"HOME": str(tmp_path / "near"), "RAYMOND_HOME": "", "XDG_STATE_HOME": ""}
+    for id in ("one", "two"):
+        done = room.raymond("run", room.flow(WRITES), "--id", id, "--workspace", "isolated", environment=environment)
+        assert done.returncode == 0, done.stderr
+
+
+def test_runs_that_are_kept_in_the_project_are_no_part_of_it(room: Room) -> None:
+    done = room.raymond(
+        "run", room.flow(WRITES), "--workspace", "copy", environment={"RAYMOND_HOME": str(room.path / "runs")}
+    )
+    assert (done.returncode, "the runs of this project are kept in it" in done.stderr) == (2, True)
+
+
+def test_a_run_can_begin_in_an_empty_folder(room: Room) -> None:
+    can_isolate(room)
+    (room.path / "empty").mkdir()
+    flow = room.flow({"START.sh": "echo new > new; echo '<result>ok</result>'"})
+    done = room.raymond("run", flow, "--id", "r", "--workspace", "isolated", cwd=room.path / "empty")
+    assert done.returncode == 0, done.stderr
+    assert git(room, "show", "refs/raymond/r/tip:empty/new") == "new\n"
+
+
 def test_a_dry_run_says_where_agents_would_work_and_makes_nothing(room: Room) -> None:
     can_isolate(room)
-    flow = room.flow({**WRITES, "workflow.yaml": "lend: [HOST]\ncarry: [a.txt]\nnet: off\n"})
+    (room.path / "data").mkdir()
+    flow = room.flow({**WRITES, "workflow.yaml": "lend: [HOST]\ncarry: [data]\nnet: off\n"})
     done = room.raymond("run", flow, "--workspace", "isolated", "--dry-run")
-    assert "works:    isolated; carried: a.txt; lent: HOST; no network\n" in done.stdout
+    assert "works:    isolated; carried: data; lent: HOST; no network\n" in done.stdout
     told = json.loads(room.raymond("run", flow, "--workspace", "isolated", "--dry-run", "--json").stdout)
     assert told["workspace"] == "isolated"
     assert git(room, "for-each-ref", "refs/raymond") == ""

@@ -26,7 +26,8 @@ def command(id_: str | None) -> int:
         print(f"error: nothing was written: you changed {many(len(applied.conflicts), 'file')} since", file=sys.stderr)
         _list(applied.conflicts)
         tip = f"refs/raymond/{found.id}/tip"
-        print(f"hint: git diff {tip} -- FILE shows the difference; commit yours, then git merge {tip}", file=sys.stderr)
+        shows = f"git diff {tip} -- FILE shows the difference"
+        print(f"hint: {shows}; git restore --source {tip} FILE takes the agent's", file=sys.stderr)
         return 1
     if not applied.changed:
         why = f"everything of {found.id} is there already" if applied.there else f"{found.id} has changed nothing"

@@ -29,7 +29,7 @@ def show(plan: Plan) -> str:
     lines = [
         f"run:      {start.name} at {start.entry}, in {start.cwd}",
         f"workflow: {plan.scope_dir} ({words.many(plan.files, 'file')}, {plan.digest[:16]})",
-        *_step(plan.step),
+        *_step(plan.step, "without secrets and" if start.workspace == "isolated" else "without"),
         *_programs(plan),
         *_workspace(plan),
         f"rights:   {_rights(plan)}",
@@ -84,12 +84,12 @@ def _finding(one: Diagnostic) -> dict[str, object]:
     return {key: getattr(one, key) for key in _WARNING}
 
 
-def _step(step: FirstStep) -> list[str]:
+def _step(step: FirstStep, without: str) -> list[str]:
     if step.prompt is None:
         return [
             f"command:  {shlex.join(step.command)}",
             f"gets:     {', '.join(step.gets)}",
-            "          and your environment, without other variables that begin with RAYMOND_",
+            f"          and your environment, {without} other variables that begin with RAYMOND_",
         ]
     prompt = ["prompt:", *(f"  {line}" for line in step.prompt.removesuffix("\n").split("\n"))]
     if not step.command:
@@ -97,7 +97,7 @@ def _step(step: FirstStep) -> list[str]:
     return [
         f"command:  {shlex.join(step.command)} < {step.stdin}",
         f"gets:     {', '.join(step.gets)}",
-        f"          and your environment, without {', '.join(['RAYMOND_*', *step.without])}",
+        f"          and your environment, {without} {', '.join(['RAYMOND_*', *step.without])}",
         *prompt,
     ]
 

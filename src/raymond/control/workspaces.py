@@ -15,7 +15,7 @@ from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.system import git
-from raymond.workspace import ability, home, tree
+from raymond.workspace import ability, home, publish, tree
 from raymond.workspace.place import Place
 
 
@@ -45,6 +45,12 @@ def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
                 raise UsageError(f"{state.name} is lent `{one}`, and its run is not", hint=hint)
     if way == "here":
         return
+    if f"{project.home.path}/".startswith(f"{project.tree}/"):
+        hint = "set RAYMOND_HOME to a folder elsewhere, or --workspace here"
+        raise UsageError(f"the runs of this project are kept in it: {project.home.path}", hint=hint)
+    if git.top(start.cwd) and publish.held(project.tree, f"refs/raymond/{start.workflow_id}/tip"):
+        tip = f"refs/raymond/{start.workflow_id}/tip"
+        raise UsageError(f"{tip} has the work of an earlier run", hint=f"take another --id, or git update-ref -d {tip}")
     home.check(start.lend)
     for state in workflow.states.values():
         backend = start.backends.get(state.name, start.backend)
@@ -123,6 +129,9 @@ def apply(project: Project, run: Run) -> Applied:
     from raymond.workspace import apply as applying
 
     place = find(project, run)
+    if not os.path.isdir(project.tree):
+        id = run.start.workflow_id
+        raise UsageError(f"{project.tree} is gone", hint=f"if it was moved: raymond resume {id} --cd .")
     commit, left_out = run.saved, list[tuple[str, str]]()
     if place.is_there:
         commit, left_out = save(place)
@@ -145,7 +154,7 @@ def shell(project: Project, run: Run, agent: str) -> int:
 
     place, id = find(project, run), run.start.workflow_id
     if not place.is_there:
-        hint = f"git worktree add DIR {place.tip}"
+        hint = f"git worktree add DIR {place.tip}" if run.saved else "it had changed nothing"
         raise UsageError(f"the workspace of {id} went when the run ended", hint=hint)
     known = run.agents.get(agent)
     if agent and known is None:

@@ -1,6 +1,7 @@
 """The workspace of a run while it is driven: made before its first step, saved and dropped when the driver leaves."""
 
 import contextlib
+import os
 from collections.abc import Callable
 
 from raymond.errors import JournalError, WorkspaceError
@@ -21,6 +22,8 @@ def open(place: Place, run: Run, tell: Tell, now: float) -> list[Event]:
     for warning in home.warnings(run.start.lend):
         tell(warning)
     base = place.open(run.start.carry, tell, now)
+    if run.tree is None:
+        os.makedirs(place.outside(run.start.cwd), exist_ok=True)  # git does not know empty folders
     return [] if run.tree else [TreeMade(head=base.head, commit=base.commit)]
 
 

@@ -54,7 +54,7 @@ class DirectTurn(TurnStep):
             super().check(now)
             return
         try:
-            _write(self.outside(self.turn.cwd), self.outside(self.turn.task_folder), self._answer.writes)
+            _write(self.outside(self.turn.cwd), self.turn.task_folder, self._answer.writes)
         except OSError as error:
             ending = Trouble(kind="setup", error=f"cannot write {error.filename}: {(error.strerror or '').lower()}")
         else:

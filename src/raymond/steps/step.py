@@ -244,6 +244,7 @@ class Step:
 
             shown = {**shown, **home.lent(job.lend, env), self.host.unpacked.path: False}
             env = home.environment(env, job.lend, needs)
+            written = {**written, job.task_folder: job.task_folder} if os.path.isdir(job.task_folder) else written
         env = {**env, b"RAYMOND_WORKSPACE": job.way.encode()}
         self.host.make_spool()
         # A program that is not on the PATH is shown like those that are.
@@ -281,11 +282,8 @@ class Step:
     def make_task_folder(self) -> None:
         """Make the folder the agent keeps files in."""
         if self.job.task_folder:
-            tree, folder = self.host.tree, self.job.task_folder
-            if self.job.way == "isolated":
-                tree, folder = self.outside(tree), self.outside(folder)
             try:
-                exports.make(folder, tree)
+                exports.make(self.job.task_folder, self.host.tree)
             except JournalError as error:
                 cause = error.__context__
                 if faults.is_passing(cause):

@@ -55,7 +55,8 @@ def find(environment: Mapping[str, str] = os.environ) -> Home:
         raise UsageError(f"there is no place for runs: neither {VARIABLE} nor HOME is set", hint=_OUT)
     if not os.path.isabs(path):
         raise UsageError(f"{VARIABLE}={path} is not an absolute path", hint=_OUT)
-    path = os.path.normpath(path)
+    above, name = os.path.split(os.path.normpath(path))
+    path = os.path.join(os.path.realpath(above), name)  # steps in a workspace find it where it is
     if not is_text(path):
         raise unusable(path, "is not UTF-8")
     _check(path)

@@ -218,10 +218,17 @@ def root_commit(top: str, within: float = 1.0) -> str:
 
 def ignored_folders(top: str) -> frozenset[str]:
     """The folders below `top` that git ignores and in which it tracks nothing; none when git cannot tell."""
+    return _untracked(top, "--ignored", "--exclude-standard")
+
+
+def untracked_folders(top: str) -> frozenset[str]:
+    """The folders below `top` in which git tracks nothing, ignored or not; none when git cannot tell."""
+    return _untracked(top)
+
+
+def _untracked(top: str, *which: str) -> frozenset[str]:
     # Settings of the repository may name another work tree.
-    code, said = _ask(
-        top, "--work-tree=.", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"
-    )
+    code, said = _ask(top, "--work-tree=.", "ls-files", "--others", *which, "--directory", "-z")
     paths = said.split("\0") if code == 0 else []
     return frozenset(os.path.join(top, path.rstrip("/")) for path in paths if path.endswith("/"))
 

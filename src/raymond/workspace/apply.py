@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from msgspec import Struct
 from raymond.errors import WorkspaceError
 from raymond.system import folders, git
 from raymond.system.files import make_private
-from raymond.workspace import harvest
+from raymond.workspace import harvest, publish
 from raymond.workspace.repository import Repository
 
 _NOTHING = b""
@@ -33,13 +33,17 @@ class Done(Struct, frozen=True):
 
 
 def apply(top: str, run: str, base: str, tip: str) -> Done:
-    """Write what changed from commit `base` to commit `tip`."""
+    """Write what changed from commit `base` to commit `tip`; what an earlier call wrote may be changed again."""
     with _staging(top, f"apply-{run}") as staged:
         repository = Repository(os.path.join(staged, "git"), os.path.join(staged, "rules"))
         make_private(os.path.join(staged, "files"))
         make_private(repository.worktree)
         repository.make(top, git.head(top))
-        return _apply(repository, top, staged, base, tip)
+        applied = f"refs/raymond/{run}/applied"
+        done = _apply(repository, top, staged, [base, *publish.held(top, applied)], tip)
+        if not done.conflicts:
+            publish.hold(repository, top, applied, tip, tip)
+        return done
 
 
 @contextlib.contextmanager
@@ -58,28 +62,58 @@ def _staging(top: str, name: str) -> Iterator[str]:
             folders.remove(name, fd)
 
 
-def _apply(repository: Repository, top: str, staged: str, base: str, tip: str) -> Done:
-    repository.ask("read-tree", base)
+def _apply(repository: Repository, top: str, staged: str, before: list[str], tip: str) -> Done:
+    """Write what differs from the commits `before`; a file that is as one of them has it was not changed by anybody."""
+    root = os.fsencode(top)
+    repository.ask("read-tree", before[0])
     rules = b"".join(path + b"\0" for path in _rules(repository))
     repository.ask("checkout-index", "-z", "--stdin", given=rules, worktree=repository.worktree)
-    wanted = _changes(repository, base, tip)
+    changes = [_changes(repository, one, tip) for one in before]
+    wanted = {path: new for one in changes for path, (_, new) in one.items()}
+    seen = {path: _look(root, path) for path in wanted}
     standing = _standing(repository, top, staged, wanted)
-    conflicts = [path for path, (old, new) in wanted.items() if standing[path] not in (old, new)]
+    ours = {path: {new, *(one[path][0] for one in changes if path in one)} for path, new in wanted.items()}
+    conflicts = [path for path in wanted if standing[path] not in ours[path]]
+    missing = {path: new for path, new in wanted.items() if standing[path] != new}
+    if not conflicts and missing:
+        _check_writable(root, missing)
+        _stage(repository, os.fsencode(f"{staged}/files"), tip, {path: new for path, new in missing.items() if new})
+        conflicts = [path for path in missing if _look(root, path) != seen[path]]  # that has taken a while
     if conflicts:
         return Done([], 0, sorted(map(os.fsdecode, conflicts)))
-    missing = {path: new for path, (_, new) in wanted.items() if standing[path] != new}
-    written = [path for path, new in missing.items() if new != _NOTHING]
-    if written:
-        _stage(repository, os.fsencode(f"{staged}/files"), tip, {path: missing[path] for path in written})
-    for path, new in missing.items():
-        if new == _NOTHING:
-            _remove(os.fsencode(top), path)
-    for path in written:
-        target = os.path.join(os.fsencode(top), path)
+    # First what goes: a folder may take the place of a file.
+    for path in sorted(missing, key=lambda path: missing[path] != _NOTHING):
+        if _look(root, path) != seen[path]:
+            raise WorkspaceError(f"you have just changed {os.fsdecode(path)}", hint="the same command again says more")
+        if missing[path] == _NOTHING:
+            _remove(root, path)
+            continue
+        target = os.path.join(root, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         _remove_empty(target)
         os.replace(os.path.join(os.fsencode(f"{staged}/files"), path), target)
     return Done(sorted(map(os.fsdecode, missing)), len(wanted) - len(missing), [])
+
+
+def _look(root: bytes, path: bytes) -> tuple[int, ...] | None:
+    """By what it is seen that a file was changed; None when there is none."""
+    if _obstacle(root, path):
+        return None
+    try:
+        found = os.lstat(os.path.join(root, path))
+    except OSError:
+        return None
+    is_folder = stat.S_ISDIR(found.st_mode)
+    return None if is_folder else (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _check_writable(root: bytes, paths: Iterable[bytes]) -> None:
+    """Refuse before anything is written where not everything can be."""
+    for folder in {os.path.dirname(path) for path in paths}:
+        while folder and not os.path.isdir(os.path.join(root, folder)):
+            folder = os.path.dirname(folder)
+        if not os.access(os.path.join(root, folder), os.W_OK | os.X_OK):
+            raise WorkspaceError(f"nothing was written: {os.fsdecode(folder) or '.'} cannot be written")
 
 
 def _rules(repository: Repository) -> list[bytes]:
@@ -123,9 +157,7 @@ def _known(mode: bytes, blob: bytes) -> bytes:
     return _NOTHING if mode == b"000000" else mode + b" " + blob
 
 
-def _standing(
-    repository: Repository, top: str, staged: str, paths: dict[bytes, tuple[bytes, bytes]]
-) -> dict[bytes, bytes]:
+def _standing(repository: Repository, top: str, staged: str, paths: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
     """What the person's checkout has at these paths, in the same form."""
     found: dict[bytes, harvest.Stat] = {}
     standing = dict.fromkeys(paths, _NOTHING)
@@ -162,9 +194,9 @@ def _obstacle(root: bytes, path: bytes) -> bytes:
     return b""
 
 
-def _goes(path: bytes, paths: dict[bytes, tuple[bytes, bytes]]) -> bool:
+def _goes(path: bytes, paths: Mapping[bytes, bytes]) -> bool:
     """Whether a file is removed by the work; if it is not what it was, it is in the way by itself."""
-    return path in paths and paths[path][1] == _NOTHING
+    return paths.get(path) == _NOTHING
 
 
 def _files(root: bytes, folder: bytes) -> Iterator[bytes]:

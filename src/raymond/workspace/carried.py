@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
@@ -47,7 +47,7 @@ def survey(repository: Repository, top: str, named: Iterable[str]) -> Carried:
         if not path or path == _OWN:
             continue
         if path.endswith("/"):
-            if _is_installed(os.path.join(top, path)) and not _installed_above(top, path.rstrip("/")):
+            if is_installed(os.path.join(top, path)) and not _installed_above(top, path.rstrip("/")):
                 found.installed.append(path.rstrip("/"))
         elif not _installed_above(top, path):
             _add_file(found, top, path, is_ignored=True)
@@ -77,13 +77,15 @@ def _add_file(found: Carried, top: str, path: str, *, is_ignored: bool) -> None:
         found.untracked.append(os.fsencode(path))
 
 
-def check_named(top: str, named: Iterable[str]) -> None:
-    """Refuse to carry what is not there."""
+def check_named(top: str, named: Iterable[str], tracked: Container[str] = ()) -> None:
+    """Refuse to carry what is not there, or is there anyway."""
     for given in named:
         path = os.path.normpath(given)
         if os.path.isabs(path) or path.startswith("..") or path == "." or not os.path.lexists(os.path.join(top, path)):
             hint = "name files and folders of the project, relative to its top level"
             raise UsageError(f"carry: there is no `{given}` in {top}", hint=hint)
+        if path in tracked:
+            raise UsageError(f"carry: git tracks `{given}`, so agents have it anyway", hint="remove it there")
 
 
 def _add_named(found: Carried, top: str, named: Iterable[str]) -> None:
@@ -93,14 +95,14 @@ def _add_named(found: Carried, top: str, named: Iterable[str]) -> None:
             continue
         found.data = [one for one in found.data if not one.startswith(f"{path}/")] + [path]
         found.copied = [one for one in found.copied if one != path and not one.startswith(f"{path}/")]
-        found.untracked = [one for one in found.untracked if not os.fsdecode(one).startswith(f"{path}/")]
+        found.untracked = [one for one in found.untracked if not f"{os.fsdecode(one)}/".startswith(f"{path}/")]
 
 
 def naming(top: str) -> str:
     """A file among installed packages that names the project's own path; empty when there is none."""
     needle = os.fsencode(top)
-    for folder in git.ignored_folders(top):
-        if not _is_installed(folder):
+    for folder in git.untracked_folders(top):
+        if not is_installed(folder):
             continue
         for above, _, names in os.walk(folder):
             for name in names:
@@ -120,7 +122,7 @@ def _has(path: str, needle: bytes) -> bool:
     return False
 
 
-def _is_installed(folder: str) -> bool:
+def is_installed(folder: str) -> bool:
     """Whether a folder has installed packages: it says so itself."""
     return os.path.basename(folder.rstrip("/")) == "node_modules" or os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
 
@@ -130,13 +132,13 @@ def _installed_above(top: str, path: str) -> str:
     parts = path.split("/")
     for length in range(1, len(parts)):
         folder = "/".join(parts[:length])
-        if _is_installed(os.path.join(top, folder)):
+        if is_installed(os.path.join(top, folder)):
             return folder
     return ""
 
 
 def copy(found: Carried, top: str, tree: str, *, whole: bool) -> None:
-    """Copy the small ignored files, and make places for what is shown; with `whole`, copy or link that as well."""
+    """Copy the small ignored files, and make places for what is shown; with `whole`, copy that as well."""
     for path in found.copied:
         source, target = os.path.join(top, path), os.path.join(tree, path)
         if stat.S_IFMT(os.lstat(source).st_mode) in (stat.S_IFREG, stat.S_IFLNK):
@@ -147,11 +149,8 @@ def copy(found: Carried, top: str, tree: str, *, whole: bool) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if not whole:
             os.mkdir(target) if os.path.isdir(source) else os.close(os.open(target, os.O_CREAT | os.O_CLOEXEC, 0o600))
-        elif path in found.data:
-            os.symlink(source, target)
         else:
-            done = subprocess.run(
-                ["cp", "-a", source, target], capture_output=True, text=True, close_fds=False, check=False
-            )
+            argv = ["cp", "-a", "--reflink=auto", "--", source, target]
+            done = subprocess.run(argv, capture_output=True, text=True, close_fds=False, check=False)
             if done.returncode:
                 raise WorkspaceError(f"{path} cannot be copied: {done.stderr.strip()[-200:]}")

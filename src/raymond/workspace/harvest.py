@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct
 
+from raymond.errors import WorkspaceError
 from raymond.system import folders
 from raymond.system.files import contents, make_private, replace
 from raymond.workspace.repository import Repository
@@ -30,6 +31,8 @@ _UNSEEN = (0, 0, 0, 0, 0)
 _NO_INDEX = "none"
 """A file that is not there: git would read rules from the index where there are none in the work tree."""
 _SOME = 1 << 20
+_PATIENCE = 5.0
+"""Seconds for rules that an agent has written."""
 
 
 class Harvest(Struct, frozen=True):
@@ -111,7 +114,7 @@ def look(
 ) -> Survey:
     """Compare the files below `root` with those that are `known`; new ones count unless they are `ignored`."""
     survey = Survey({}, [], [], {}, [])
-    folders_known = _folders(known)
+    folders_known = folders_of(known)
     pending = [b""]
     while pending:
         new_files: dict[bytes, Stat] = {}
@@ -131,6 +134,8 @@ def look(
                     continue
                 if stat.S_ISDIR(found.st_mode):
                     if _is_git(name):
+                        if path != b".git":
+                            survey.left_out[path + b"/"] = _RESERVED
                         continue
                     if path in folders_known:
                         pending.append(path + b"/")
@@ -163,6 +168,10 @@ def look(
                 del survey.found[path]
     survey.changed = [path for path in survey.changed if path not in survey.left_out]
     survey.missing = [path for path in known if path not in survey.found]
+    if skipped:
+        carried = [path for path in survey.missing if not folders_of([path + b"/"]).isdisjoint(skipped)]
+        survey.found |= {path: known[path] for path in carried}  # tracked files that are shown as the person has them
+        survey.missing = [path for path in survey.missing if path not in survey.found]
     return survey
 
 
@@ -196,7 +205,7 @@ def _unfit(path: bytes, found: Stat) -> str:
     return f"larger than {LARGEST >> 30} GiB" if size > LARGEST else ""
 
 
-def _folders(paths: Iterable[bytes]) -> set[bytes]:
+def folders_of(paths: Iterable[bytes]) -> set[bytes]:
     found: set[bytes] = set()
     for path in paths:
         while (at := path.rfind(b"/")) > 0:
@@ -214,7 +223,7 @@ def mode_of(found: Stat) -> bytes:
     return b"100755" if found[0] & 0o100 else b"100644"
 
 
-def _ignored(repository: Repository, rules: str, paths: list[bytes]) -> set[bytes]:
+def _ignored(repository: Repository, rules: str, paths: list[bytes], *, seconds: float | None = None) -> set[bytes]:
     # Without the dot, a name could begin with a colon, which has a meaning for git.
     given = b"".join(b"./%s\0" % path for path in paths)
     said = repository.ask(
@@ -224,6 +233,7 @@ def _ignored(repository: Repository, rules: str, paths: list[bytes]) -> set[byte
         index=_NO_INDEX,
         env={"GIT_LITERAL_PATHSPECS": "0"},
         fails=[1],
+        seconds=seconds,
     )
     return {path.removeprefix(b"./") for path in said.split(b"\0") if path}
 
@@ -238,14 +248,18 @@ def _apply_new_rules(slot: Slot, repository: Repository, survey: Survey, known: 
     copy_rules(slot.tree, now, before.keys() | {path for path in survey.found if _is_ignore_file(path)})
     if _rule_files(now) == before:
         return
-    new_folders = [path + b"/" for path in _folders(new) - _folders(known)]
-    hidden = _ignored(repository, now, [*new, *new_folders])
+    new_folders = [path + b"/" for path in folders_of(new) - folders_of(known)]
+    try:
+        hidden = _ignored(repository, now, [*new, *new_folders], seconds=_PATIENCE)
+        shown = set(survey.hidden).difference(_ignored(repository, now, survey.hidden, seconds=_PATIENCE))
+    except WorkspaceError:
+        return  # an agent can write rules that take git for ever: then they do not count
     for path in hidden:
         survey.found.pop(path, None)
-        if not any(folder + b"/" in hidden for folder in _folders([path.rstrip(b"/")])):
+        if not any(folder + b"/" in hidden for folder in folders_of([path.rstrip(b"/")])):
             survey.left_out[path] = "hidden by a new ignore rule"
     survey.changed = [path for path in survey.changed if path not in hidden]
-    for path in set(survey.hidden).difference(_ignored(repository, now, survey.hidden)):
+    for path in shown:
         survey.left_out[path] = "hidden by the ignore rules that the run began with"
 
 

@@ -13,6 +13,8 @@ from raymond.system import folders
 from raymond.system.files import make_private, private, regular, replace
 
 _VARIABLE = regex(r"[A-Z_][A-Z0-9_]*")
+_LOGIN = regex(r"://[^\s/@:]*:[^\s/@]+@")
+"""A password in an address."""
 _AGENT = "SSH_AUTH_SOCK"
 _KNOWN = {
     "ssh": ("~/.ssh", _AGENT),
@@ -51,7 +53,8 @@ def lent(lend: Iterable[str], environment: Mapping[bytes, bytes]) -> dict[str, b
     paths = [os.path.expanduser(one) for one in _things(lend) if one.startswith(("/", "~"))]
     if _AGENT in _things(lend):
         paths.append(os.fsdecode(environment.get(_AGENT.encode(), b"")))
-    return {os.path.realpath(one): False for one in paths if one and os.path.exists(one)}
+    paths = [os.path.abspath(one) for one in paths if one and os.path.exists(one)]
+    return {place: False for one in paths for place in (os.path.realpath(one), one)}
 
 
 def environment(given: Mapping[bytes, bytes], lend: Iterable[str], needs: Iterable[str]) -> dict[bytes, bytes]:
@@ -60,7 +63,8 @@ def environment(given: Mapping[bytes, bytes], lend: Iterable[str], needs: Iterab
     found = {}
     for raw, value in given.items():
         name = os.fsdecode(raw)
-        is_secret = is_named(name) or name in _OF_A_PLACE or name.startswith(("GIT_", "DBUS_"))
+        is_secret = is_named(name) or _LOGIN.search(os.fsdecode(value)) or name in _OF_A_PLACE
+        is_secret = is_secret or name.startswith(("GIT_", "DBUS_"))
         if not is_secret or name in allowed or name.startswith(tuple(needs)):
             found[raw] = value
     return found

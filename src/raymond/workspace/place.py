@@ -180,7 +180,7 @@ class Place:
         commit = base.commit
         if taken.tree != base.tree:
             commit = repository.commit(taken.tree, base.commit, message, time)
-        elif not publish.is_held(base.top, self.tip):
+        elif not publish.held(base.top, self.tip):
             return ""
         publish.hold(repository, base.top, self.tip, commit, base.commit)
         return commit

@@ -16,8 +16,10 @@ from raymond.system import git
 from raymond.workspace.slot import Origin, Slot
 from raymond.workspace.tree import object_folders, objects_at
 
-_PREFIXES = ("bin", "sbin", "shims", "scripts")
-"""What the folder of programs is called in the folder that they belong to."""
+_PREFIXES = ("bin", "sbin", "shims")
+"""What the folder of programs is called in an installation."""
+_BESIDE = ("lib", "lib64", "libexec", "share", "versions")
+"""What is beside it there."""
 _CACHES = (".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg", ".m2/repository", ".gradle/caches")
 """Below the home: what tools download once. They may write there, to a layer that goes with the workspace."""
 _TOOLCHAINS = (".rustup",)
@@ -62,7 +64,8 @@ def make(
     binds = [_bind(one, one, optional=True) for one in read_only]
     binds += [_bind(slot.empty, one) for prefix in read_only for one in _private_files(prefix)]
     binds += [_bind(one, one, write=write) for one, write in shown.items()]
-    binds += [_bind(source, one, write=True) for one, source in written.items()]
+    for one, source in written.items():
+        binds.append(_bind(source, one, write=True, optional=_is_below(one, [top])))
     for number, folder in enumerate(object_folders(common)):
         binds.append(_bind(folder, objects_at(number)))
         if os.path.exists(f"{folder}/info/alternates"):
@@ -177,9 +180,11 @@ def _holder(program: str, mixed: tuple[str, ...]) -> str:
 
 
 def _prefix(folder: str, mixed: tuple[str, ...]) -> str:
-    """The folder that a folder of programs belongs to, unless that holds other things too."""
+    """The installation that a folder of programs belongs to, unless that holds other things too."""
     above, name = os.path.split(folder)
-    return above if name in _PREFIXES and not _holds(above, mixed) else folder
+    # `~/.cargo` is one by its name: what people keep themselves is not hidden.
+    beside = os.path.basename(above).startswith(".") or any(os.path.isdir(f"{above}/{one}") for one in _BESIDE)
+    return above if name in _PREFIXES and beside and not _holds(above, mixed) else folder
 
 
 def _holds(folder: str, places: Iterable[str]) -> bool:

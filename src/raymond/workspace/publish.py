@@ -6,7 +6,8 @@ import os
 from raymond.system import git
 from raymond.workspace.repository import Repository, call
 
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsync=committed,loose-object", "-c", "gc.auto=0")
+_SETTINGS = "core.hooksPath=/dev/null core.fsync=committed,loose-object core.logAllRefUpdates=false gc.auto=0"
+_QUIET = tuple(word for one in _SETTINGS.split() for word in ("-c", one))
 
 
 def hold(repository: Repository, top: str, reference: str, commit: str, known: str) -> None:
@@ -21,9 +22,9 @@ def hold(repository: Repository, top: str, reference: str, commit: str, known: s
     _theirs(top, "update-ref", "--no-deref", reference, commit)
 
 
-def is_held(top: str, reference: str) -> bool:
-    """Whether there is such a reference."""
-    return bool(_theirs(top, "for-each-ref", "--count=1", reference))
+def held(top: str, reference: str) -> list[str]:
+    """The commit that a reference names; none when there is no such reference."""
+    return _theirs(top, "for-each-ref", "--count=1", "--format=%(objectname)", reference).decode("ascii").split()
 
 
 def _theirs(top: str, *args: str, given: bytes = b"") -> bytes:

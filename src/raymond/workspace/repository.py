@@ -54,6 +54,8 @@ _FAULTS = {
 """How git says that it is the machine that fails."""
 _FULL = 1 << 20
 """Bytes below which a disk counts as full: what could not be written is larger, most likely."""
+_ODD = frozenset('\n"#')
+"""Signs with which a line of alternates must be quoted."""
 _NOBODY = {"NAME": "Raymond", "EMAIL": "raymond@localhost"}
 
 
@@ -75,9 +77,9 @@ class Repository:
         fixed = [*_FIXED.items(), ("core.attributesFile", attributes)]
         replace(f"{self.path}/HEAD", b"ref: refs/heads/raymond\n")
         replace(f"{self.path}/config", configuration(head, [*contents_settings(settings), *fixed]))
-        replace(f"{self.path}/objects/info/alternates", os.fsencode(f"{common}/objects\n"))
+        replace(f"{self.path}/objects/info/alternates", alternates([f"{common}/objects"]))
         ignored = [_own(dict(settings), "core.excludesfile", "ignore"), _content(f"{common}/info/exclude")]
-        replace(f"{self.path}/info/exclude", b"\n".join([*ignored, b"/.raymond/", b""]))
+        replace(f"{self.path}/info/exclude", b"\n".join([*ignored, b"/.raymond", b""]))
         replace(f"{self.path}/info/attributes", _content(f"{common}/info/attributes"))
         replace(attributes, _own(dict(settings), "core.attributesfile", "attributes"))
         shallow = _content(f"{common}/shallow")
@@ -92,8 +94,9 @@ class Repository:
         index: str = "index",
         env: Mapping[str, str] = {},
         fails: Iterable[int] = (),
+        seconds: float | None = None,
     ) -> bytes:
-        """What git printed; WorkspaceError when its exit code is neither 0 nor among `fails`."""
+        """What git printed; WorkspaceError when its exit code is neither 0 nor among `fails`, or its time is over."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         where = worktree or self.worktree
         ours = {
@@ -103,7 +106,7 @@ class Repository:
             **_ENVIRONMENT,
             **env,
         }
-        return call(["git", *args], where, {**kept, **ours}, given, fails)
+        return call(["git", *args], where, {**kept, **ours}, given, fails, seconds)
 
     def commit(self, tree: str, parent: str, message: str, time: float) -> str:
         """The commit of a tree; the same one for the same arguments."""
@@ -138,15 +141,33 @@ def configuration(head: str, settings: Iterable[tuple[str, str]]) -> bytes:
     return os.fsencode("".join(lines))
 
 
+def alternates(folders: Iterable[str]) -> bytes:
+    """The text of a file that names folders with objects of others."""
+    return os.fsencode("".join(f"{_quoted(one) if set(one) & _ODD else one}\n" for one in folders))
+
+
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
 
 
-def call(argv: list[str], cwd: str, env: Mapping[str, str], given: bytes = b"", fails: Iterable[int] = ()) -> bytes:
+def call(
+    argv: list[str],
+    cwd: str,
+    env: Mapping[str, str],
+    given: bytes = b"",
+    fails: Iterable[int] = (),
+    seconds: float | None = None,
+) -> bytes:
     """What a command of git printed. OSError: the machine had no room; WorkspaceError: git failed."""
-    # It inherits the lock of the tree: see Slot.alone.
-    done = subprocess.run(argv, cwd=cwd, env=env, input=given, capture_output=True, close_fds=False, check=False)
+    words = " ".join(argv[:2])
+    try:
+        # It inherits the lock of the tree: see Slot.alone.
+        done = subprocess.run(
+            argv, cwd=cwd, env=env, input=given, capture_output=True, close_fds=False, check=False, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        raise WorkspaceError(f"`{words}` took longer than {seconds:g}s") from None
     if done.returncode == 0 or done.returncode in fails:
         return done.stdout
     said = done.stderr.decode("utf-8", "replace").strip()
@@ -154,7 +175,6 @@ def call(argv: list[str], cwd: str, env: Mapping[str, str], given: bytes = b"", 
         # Where a file cannot be written, git does not always say why.
         if text in said or (number == errno.ENOSPC and (is_full(cwd) or is_full(env.get("GIT_DIR", cwd)))):
             raise OSError(number, os.strerror(number), cwd)
-    words = " ".join(argv[:2])
     raise WorkspaceError(f"`{words}` failed: {said.splitlines()[-1] if said else f'exit code {done.returncode}'}")
 
 

@@ -15,7 +15,7 @@ from raymond.errors import UsageError, WorkspaceError
 from raymond.system import git
 from raymond.system.files import contents, make_private, replace, sync_disk
 from raymond.workspace import carried, harvest, publish
-from raymond.workspace.repository import Repository, configuration, contents_settings
+from raymond.workspace.repository import Repository, alternates, configuration, contents_settings
 from raymond.workspace.slot import Origin, Slot
 
 _MARGIN = 64 << 20
@@ -70,14 +70,21 @@ def check(top: str, carry: list[str], *, copies: bool) -> str:
         raise _unfit("a sparse checkout")
     if any(key.startswith("remote.") and key.endswith(".promisor") for key in settings):
         raise _unfit("a partial clone")
+    tracked = set()
     for mode, stage, path in git.entries(top):
+        tracked.add(path)
         if stage:
             raise UsageError(f"{path} has conflicts that are not resolved", hint=f"finish the merge, or {_HERE}")
         if mode == "160000":
             raise _unfit(f"a repository with submodules ({path})")
         if os.path.basename(path) == ".gitattributes" and _uses_lfs(os.path.join(top, path)):
             raise _unfit(f"a repository that uses Git LFS ({path})")
-    carried.check_named(top, carry)
+    for folder in {os.path.dirname(path) for path in tracked}:
+        while folder:
+            if carried.is_installed(os.path.join(top, folder)):
+                raise _unfit(f"a repository that tracks files among installed packages ({folder})")
+            folder = os.path.dirname(folder)
+    carried.check_named(top, carry, tracked)
     if copies and (named := carried.naming(top)):
         raise UsageError(
             f"{named} names {top}: in a copy, it would use your files instead of the agent's",
@@ -141,7 +148,7 @@ def make(
 
 def moved(slot: Slot, base: Origin, top: str) -> Origin:
     """The same tree for a project that is at `top` now."""
-    objects = os.fsencode(f"{git.directories(top)[1]}/objects\n")
+    objects = alternates([f"{git.directories(top)[1]}/objects"])
     replace(f"{slot.git}/objects/info/alternates", objects)
     if base.way == "copy":
         replace(f"{slot.tree}/.git/objects/info/alternates", objects)
@@ -200,7 +207,7 @@ def _lend(slot: Slot, repository: Repository, top: str, head: str, *, is_isolate
     replace(f"{lent}/HEAD", f"{git.branch_line(top) or head}\n".encode())
     shutil.copyfile(f"{repository.path}/info/exclude", f"{lent}/info/exclude")
     # While the index is made, the objects are where they are; a step finds them where they are bound.
-    replace(f"{lent}/objects/info/alternates", os.fsencode(f"{common}/objects\n"))
+    replace(f"{lent}/objects/info/alternates", alternates([f"{common}/objects"]))
     borrowing = Repository(lent, slot.tree)
     borrowing.ask("read-tree", head)
     borrowing.ask("update-index", "-q", "--refresh", fails=[1])
@@ -219,7 +226,9 @@ def without_login(url: str) -> str:
     if not sign:
         return url
     host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if scheme != "ssh" else url
+    user, at, name = host.rpartition("@")
+    login = f"{user.partition(':')[0]}@" if at and scheme == "ssh" else ""
+    return f"{scheme}://{login}{name}{slash}{path.partition('?')[0]}"
 
 
 def _note(slot: Slot) -> None:
