@@ -121,7 +121,7 @@ def test_variables_with_secrets_are_gone_and_lent_ones_are_there(person: Person)
     }
     assert person.inside("env | grep -E '=(secret|kept)'", environment=given) == "PLAIN=kept\n"
     given["DATABASE_URL"] = "postgres://me:secret@localhost/db"
-    said = person.inside("env | grep -E 'secret|=kept' | sort", environment=given, lend=["API_TOKEN", "gh"])
+    said = person.inside("env | grep -E '[=:]secret|=kept' | sort", environment=given, lend=["API_TOKEN", "gh"])
     assert said == "API_TOKEN=secret\nGITHUB_TOKEN=secret\nPLAIN=kept\n"
 
 
