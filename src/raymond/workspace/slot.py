@@ -71,7 +71,7 @@ class Slot(Struct, frozen=True):
 
     def work(self, step: str) -> str:
         """What the kernel needs for that, while a step is inside."""
-        return f"{self.path}/work/{step}"
+        return f"{self.path}/overlays/{step}"
 
     @property
     def programs(self) -> str:
