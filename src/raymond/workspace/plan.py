@@ -18,7 +18,7 @@ from raymond.workspace.tree import object_folders, objects_at
 
 _PREFIXES = ("bin", "sbin", "shims")
 """What the folder of programs is called in an installation."""
-_BESIDE = ("lib", "lib64", "libexec", "share", "versions")
+_BESIDE = ("lib", "lib64", "libexec", "share", "versions", "package.json")
 """What is beside it there."""
 _CACHES = (".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg", ".m2/repository", ".gradle/caches")
 """Below the home: what tools download once. They may write there, to a layer that goes with the workspace."""
@@ -183,7 +183,7 @@ def _prefix(folder: str, mixed: tuple[str, ...]) -> str:
     """The installation that a folder of programs belongs to, unless that holds other things too."""
     above, name = os.path.split(folder)
     # `~/.cargo` is one by its name: what people keep themselves is not hidden.
-    beside = os.path.basename(above).startswith(".") or any(os.path.isdir(f"{above}/{one}") for one in _BESIDE)
+    beside = os.path.basename(above).startswith(".") or any(os.path.exists(f"{above}/{one}") for one in _BESIDE)
     return above if name in _PREFIXES and beside and not _holds(above, mixed) else folder
 
 
