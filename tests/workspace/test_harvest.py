@@ -247,7 +247,7 @@ def test_carried_paths_are_never_taken(checkout: Checkout) -> None:
 
 def test_the_walk_is_as_quick_as_the_number_of_files_and_reads_only_what_changed(checkout: Checkout) -> None:
     checkout.begin({f"d{n % 7}/f{n}": f"{n}\n" for n in range(50)}).open()
-    known = harvest.load_seen(checkout.place.slot)
+    known, _ = harvest.load_seen(checkout.place.slot)
     survey = harvest.look(os.fsencode(checkout.tree), known, (), lambda paths: set())
     assert (survey.changed, survey.missing) == ([], [])
 

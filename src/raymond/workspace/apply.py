@@ -9,7 +9,6 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 
 from msgspec import Struct
 
@@ -68,7 +67,7 @@ def _apply(repository: Repository, top: str, staged: str, before: list[str], tip
     repository.ask("read-tree", before[0])
     rules = b"".join(path + b"\0" for path in _rules(repository))
     repository.ask("checkout-index", "-z", "--stdin", given=rules, worktree=repository.worktree)
-    changes = [_changes(repository, one, tip) for one in before]
+    changes = [repository.changes(one, tip) for one in before]
     wanted = {path: new for one in changes for path, (_, new) in one.items()}
     seen = {path: _look(root, path) for path in wanted}
     standing = _standing(repository, top, staged, wanted)
@@ -77,7 +76,7 @@ def _apply(repository: Repository, top: str, staged: str, before: list[str], tip
     missing = {path: new for path, new in wanted.items() if standing[path] != new}
     if not conflicts and missing:
         _check_writable(root, missing)
-        _stage(repository, os.fsencode(f"{staged}/files"), tip, {path: new for path, new in missing.items() if new})
+        repository.write_out({path: new for path, new in missing.items() if new}, f"{staged}/files")
         conflicts = [path for path in missing if _look(root, path) != seen[path]]  # that has taken a while
     if conflicts:
         return Done([], 0, sorted(map(os.fsdecode, conflicts)))
@@ -120,41 +119,6 @@ def _rules(repository: Repository) -> list[bytes]:
     """The files with attributes in the index."""
     tracked = repository.ask("ls-files", "-z").split(b"\0")
     return [path for path in tracked if os.path.basename(path) == b".gitattributes"]
-
-
-def _stage(repository: Repository, files: bytes, tip: str, wanted: Mapping[bytes, bytes]) -> None:
-    """Write files as they shall be, by the attributes of the base: new ones could run filters of the person's."""
-    repository.ask("read-tree", tip)
-    # Git prefers attributes in the index to those in the work tree.
-    rules = _rules(repository)
-    gone = b"".join(b"0 %s\t%s\0" % (b"0" * len(tip), path) for path in rules)
-    repository.ask("update-index", "-z", "--index-info", given=gone)
-    others = b"".join(path + b"\0" for path in wanted if path not in rules)
-    repository.ask("checkout-index", f"--prefix={os.fsdecode(files)}/", "-z", "--stdin", given=others)
-    for path in wanted.keys() & set(rules):
-        mode, blob = wanted[path].split(b" ")
-        content = repository.ask("cat-file", "blob", blob.decode("ascii"))
-        target = os.path.join(files, path)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        if mode == b"120000":
-            os.symlink(content, target)
-            continue
-        with open(target, "xb", opener=partial(os.open, mode=0o777 if mode == b"100755" else 0o666)) as file:
-            file.write(content)
-
-
-def _changes(repository: Repository, base: str, tip: str) -> dict[bytes, tuple[bytes, bytes]]:
-    """Every path that differs -> mode and blob before and after; nothing where there was no file."""
-    said = repository.ask("diff-tree", "-r", "-z", "--no-renames", base, tip).split(b"\0")
-    found = {}
-    for about, path in zip(said[0::2], said[1::2], strict=False):
-        old_mode, new_mode, old, new, _ = about.lstrip(b":").split(b" ")
-        found[path] = _known(old_mode, old), _known(new_mode, new)
-    return found
-
-
-def _known(mode: bytes, blob: bytes) -> bytes:
-    return _NOTHING if mode == b"000000" else mode + b" " + blob
 
 
 def _standing(repository: Repository, top: str, staged: str, paths: Mapping[bytes, bytes]) -> dict[bytes, bytes]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from raymond.errors import UsageError, WorkspaceError
 from raymond.system import git
 from raymond.workspace.repository import Repository
+from raymond.workspace.slot import Origin
 
 LARGE = 10 << 20
 """Bytes of an untracked file that is shown instead of copied."""
@@ -137,13 +138,17 @@ def _installed_above(top: str, path: str) -> str:
     return ""
 
 
-def copy(found: Carried, top: str, tree: str, *, whole: bool) -> None:
-    """Copy the small ignored files, and make places for what is shown; with `whole`, copy that as well."""
-    for path in found.copied:
+def copy(paths: Iterable[str], top: str, tree: str) -> None:
+    """Copy small ignored files, unless they have gone."""
+    for path in paths:
         source, target = os.path.join(top, path), os.path.join(tree, path)
-        if stat.S_IFMT(os.lstat(source).st_mode) in (stat.S_IFREG, stat.S_IFLNK):
+        if os.path.lexists(source) and stat.S_IFMT(os.lstat(source).st_mode) in (stat.S_IFREG, stat.S_IFLNK):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
+
+
+def place(found: Carried | Origin, top: str, tree: str, *, whole: bool) -> None:
+    """Make places for installed packages and data; with `whole`, copy or link them."""
     for path in (*found.installed, *found.data):
         source, target = os.path.join(top, path), os.path.join(tree, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)

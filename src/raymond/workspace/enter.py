@@ -199,6 +199,7 @@ def _opened(path: str) -> int:
 def _overlaid(overlay: "dict[str, Any]") -> "list[tuple[dict[str, Any], int]]":
     """Folders of one overlay, each a mount of its own."""
     context = _call("overlay", _libc.syscall(_FSOPEN, b"overlay", 1))
+    os.makedirs(overlay["workdir"], mode=0o700, exist_ok=True)
     folders = {name: os.open(overlay[name], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for name in _OVERLAY}
     for name, fd in folders.items():
         # An option holds 256 characters.

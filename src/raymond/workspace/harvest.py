@@ -8,6 +8,7 @@ ignore rules of the base; new rules may hide more, but show nothing that was hid
 import errno
 import marshal
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,7 +27,11 @@ LARGEST = 1 << 30
 """Bytes of a file that is taken: a hole of a terabyte takes no room on a disk, and hours to read."""
 _CONVERTING = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
 """The attributes that make the content of a file differ from that of its blob."""
+_CONVERTS = re.compile(rb'^\tautocrlf = "(true|input)"$', re.MULTILINE | re.IGNORECASE)
+"""In Raymond's own settings."""
 _RESERVED = "a name that git keeps for itself"
+_ODD = re.compile(rb"[^ -}]|[\\\\:]|git", re.IGNORECASE)
+"""In every path that git may refuse: signs that some systems leave out, or read in another way."""
 _UNSEEN = (0, 0, 0, 0, 0)
 _NO_INDEX = "none"
 """A file that is not there: git would read rules from the index where there are none in the work tree."""
@@ -60,18 +65,20 @@ def harvest(slot: Slot, base: Origin) -> Harvest:
     """Take what is in the tree now. The caller holds the slot alone."""
     repository = Repository(slot.git, slot.rules)
     index = _copy_index(slot)
-    seen = load_seen(slot)
-    # The index says what was taken so far: whoever was killed had perhaps not noted what it had seen.
-    known = {path: seen.get(path, _UNSEEN) for path in _listed(repository, index)}
+    known, is_current = load_seen(slot)
+    if not is_current:
+        # The index says what was taken so far: whoever was killed had not noted what it had seen.
+        known = {path: known.get(path, _UNSEEN) for path in _listed(repository, index)}
     skipped = frozenset(os.fsencode(path) for path in (*base.installed, *base.data))
-    survey = look(os.fsencode(slot.tree), known, skipped, lambda paths: _ignored(repository, slot.rules, paths))
+    survey = look(os.fsencode(slot.tree), known, skipped, lambda paths: ignored(repository, slot.rules, paths))
     _apply_new_rules(slot, repository, survey, known)
     blobs = write_blobs(repository, slot.tree, slot.rules, survey.changed, survey.found, f"{slot.path}/links")
     lines = [b"0 %s\t%s\0" % (b"0" * len(base.commit), path) for path in survey.missing]
     lines += [b"%s %s\t%s\0" % (mode_of(survey.found[path]), blob, path) for path, blob in blobs.items()]
     if lines:
         repository.ask("update-index", "-z", "--index-info", given=b"".join(lines), index=index)
-        for path in set(blobs).difference(_listed(repository, index)):
+        odd = [path for path in blobs if _ODD.search(path)]
+        for path in set(odd).difference(_listed(repository, index) if odd else ()):
             survey.left_out[path] = _RESERVED
             del survey.found[path]
     tree = repository.ask("write-tree", index=index).decode("ascii").strip()
@@ -94,25 +101,31 @@ def _listed(repository: Repository, index: str) -> list[bytes]:
     return repository.ask("ls-files", "-z", index=index).split(b"\0")[:-1]
 
 
-def load_seen(slot: Slot) -> dict[bytes, Stat]:
-    """The files as they were seen last."""
+def load_seen(slot: Slot) -> tuple[dict[bytes, Stat], bool]:
+    """The files as they were seen last, and whether these are the files in the index."""
     with open(slot.seen, "rb") as file:
-        seen: dict[bytes, Stat] = marshal.load(file)
-        return seen
+        seen: dict[bytes, Stat]
+        index, seen = marshal.load(file)
+        return seen, index == _index_of(slot)
 
 
 def save_seen(slot: Slot, found: Mapping[bytes, Stat]) -> None:
-    """Remember the files as they are."""
-    replace(slot.seen, marshal.dumps(dict(found)))
+    """Remember the files as they are; the index has them."""
+    replace(slot.seen, marshal.dumps((_index_of(slot), dict(found))))
+
+
+def _index_of(slot: Slot) -> tuple[int, int, int]:
+    found = os.stat(f"{slot.git}/index")
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def look(
     root: bytes,
     known: Mapping[bytes, Stat],
     skipped: Collection[bytes],
-    ignored: Callable[[list[bytes]], set[bytes]],
+    hides: Callable[[list[bytes]], set[bytes]],
 ) -> Survey:
-    """Compare the files below `root` with those that are `known`; new ones count unless they are `ignored`."""
+    """Compare the files below `root` with those that are `known`; new ones count unless a rule `hides` them."""
     survey = Survey({}, [], [], {}, [])
     folders_known = folders_of(known)
     pending = [b""]
@@ -122,7 +135,7 @@ def look(
         while pending:
             prefix = pending.pop()
             try:
-                entries = _entries(os.path.join(root, prefix))
+                entries = entries_of(os.path.join(root, prefix))
             except OSError as error:
                 if error.errno != errno.ENAMETOOLONG:
                     raise
@@ -151,7 +164,7 @@ def look(
                     survey.found[path] = seen
                 else:
                     new_files[path] = seen
-        hidden = ignored([*new_files, *new_folders]) if new_files or new_folders else set()
+        hidden = hides([*new_files, *new_folders]) if new_files or new_folders else set()
         survey.hidden += hidden
         for path, seen in new_files.items():
             if path in hidden:
@@ -175,7 +188,7 @@ def look(
     return survey
 
 
-def _entries(path: bytes) -> list[tuple[bytes, os.stat_result]]:
+def entries_of(path: bytes) -> list[tuple[bytes, os.stat_result]]:
     """What is in a folder, which an agent may have closed."""
     try:
         return _scanned(path)
@@ -223,7 +236,8 @@ def mode_of(found: Stat) -> bytes:
     return b"100755" if found[0] & 0o100 else b"100644"
 
 
-def _ignored(repository: Repository, rules: str, paths: list[bytes], *, seconds: float | None = None) -> set[bytes]:
+def ignored(repository: Repository, rules: str, paths: list[bytes], *, seconds: float | None = None) -> set[bytes]:
+    """Those of these paths that the ignore rules in a folder hide."""
     # Without the dot, a name could begin with a colon, which has a meaning for git.
     given = b"".join(b"./%s\0" % path for path in paths)
     said = repository.ask(
@@ -250,8 +264,8 @@ def _apply_new_rules(slot: Slot, repository: Repository, survey: Survey, known: 
         return
     new_folders = [path + b"/" for path in folders_of(new) - folders_of(known)]
     try:
-        hidden = _ignored(repository, now, [*new, *new_folders], seconds=_PATIENCE)
-        shown = set(survey.hidden).difference(_ignored(repository, now, survey.hidden, seconds=_PATIENCE))
+        hidden = ignored(repository, now, [*new, *new_folders], seconds=_PATIENCE)
+        shown = set(survey.hidden).difference(ignored(repository, now, survey.hidden, seconds=_PATIENCE))
     except WorkspaceError:
         return  # an agent can write rules that take git for ever: then they do not count
     for path in hidden:
@@ -348,8 +362,7 @@ def _quoted(path: bytes) -> bytes:
 
 def _converted(repository: Repository, tree: str, rules: str, paths: list[bytes]) -> set[bytes]:
     """The files whose blobs may differ from them, by the attributes in `rules` and the person's settings."""
-    settings = repository.ask("config", "--get-regexp", r"^core\.(autocrlf|eol)$", fails=[1])
-    endings = set(paths) if b"autocrlf true" in settings or b"autocrlf input" in settings else set()
+    endings = set(paths) if _CONVERTS.search(contents(f"{repository.path}/config")) else set()
     filtered: set[bytes] = set()
     asked, given = ("check-attr", "-z", "--stdin", *_CONVERTING), b"\0".join([*paths, b""])
     said = repository.ask(*asked, given=given, worktree=rules, index=_NO_INDEX).split(b"\0")

@@ -24,12 +24,13 @@ _ENTER = os.path.abspath(enter.__file__)
 class Place:
     """The tree of a run, for the steps that work in one. Until `open` was called there may be none."""
 
-    def __init__(self, folder: str, top: str, run: str, raymond: str, way: Way) -> None:
-        self.slot = Slot(f"{folder}/1")
+    def __init__(self, folder: str, top: str, run: str, raymond: str, way: Way, slot: str = "1") -> None:
+        self.folder = folder
+        self.slot = Slot(f"{folder}/{slot}")
         self.way = way
         self.top = top
         self.run = run
-        self._raymond = raymond
+        self.raymond = raymond
         self.base: Origin | None = None
 
     @property
@@ -108,7 +109,7 @@ class Place:
             self.base,
             cwd=cwd,
             home=os.path.expanduser("~"),
-            raymond=self._raymond,
+            raymond=self.raymond,
             environment=environment,
             shown=shown,
             written=written,
@@ -195,8 +196,14 @@ class Place:
         return found
 
     def drop(self) -> None:
-        """Remove the tree. Everything that counts is under a reference, and the caller has had it alone since."""
+        """Remove the tree and the checkout of its checks.
+
+        Everything that counts is under a reference, and the caller has had the tree alone since.
+        """
         self.slot.discard()
         self.base = None
+        with contextlib.suppress(FileNotFoundError), folders.opened(self.folder) as fd:
+            for name in os.listdir(fd):
+                folders.remove(name, fd)
         with contextlib.suppress(OSError), folders.opened(os.path.dirname(os.path.dirname(self.slot.path))) as above:
             os.rmdir(os.path.basename(os.path.dirname(self.slot.path)), dir_fd=above)

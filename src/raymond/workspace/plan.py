@@ -66,7 +66,7 @@ def make(
     binds += [_bind(one, one, write=write) for one, write in shown.items()]
     for one, source in written.items():
         binds.append(_bind(source, one, write=True, optional=_is_below(one, [top])))
-    for number, folder in enumerate(object_folders(common)):
+    for number, folder in enumerate([*object_folders(common), *base.objects]):
         binds.append(_bind(folder, objects_at(number)))
         if os.path.exists(f"{folder}/info/alternates"):
             binds.append(_bind(slot.empty, f"{objects_at(number)}/info/alternates"))  # they are all named by the tree
@@ -115,8 +115,7 @@ def _layer(slot: Slot, step: str, name: str, lower: str, folders: Mapping[str, s
     # What steps have written is for all of them. What the kernel works with is for one: the next one that enters would
     # take it away from a step that is inside. Two that are inside may not both make the same folder in the layer.
     upper, work = f"{slot.layer}/{name}/upper", f"{slot.work(step)}/{name}"
-    for path in (upper, work):
-        os.makedirs(path, mode=0o700, exist_ok=True)
+    os.makedirs(upper, mode=0o700, exist_ok=True)
     for one in folders:
         whole, made = os.path.join(lower, one), os.path.join(upper, one)
         if os.path.isdir(whole) and not os.path.isdir(made):

@@ -22,6 +22,11 @@ def hold(repository: Repository, top: str, reference: str, commit: str, known: s
     _theirs(top, "update-ref", "--no-deref", reference, commit)
 
 
+def drop(top: str, reference: str) -> None:
+    """Remove a reference."""
+    _theirs(top, "update-ref", "--no-deref", "-d", reference)
+
+
 def held(top: str, reference: str) -> list[str]:
     """The commit that a reference names; none when there is no such reference."""
     return _theirs(top, "for-each-ref", "--count=1", "--format=%(objectname)", reference).decode("ascii").split()

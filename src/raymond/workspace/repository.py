@@ -4,11 +4,13 @@ What an agent has had in its hands is never read through git: neither its `.git`
 given contents and names, and the rules of the base.
 """
 
+import contextlib
 import errno
 import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from raymond.errors import WorkspaceError
 from raymond.system import git
@@ -120,9 +122,58 @@ class Repository:
         said = self.ask("commit-tree", tree, "-p", parent, given=message.encode(), env=env)
         return said.decode("ascii").strip()
 
+    def entries(self, tree: str) -> dict[bytes, bytes]:
+        """Every file of a tree: path -> mode and blob."""
+        found = {}
+        for line in self.ask("ls-tree", "-r", "-z", tree).split(b"\0")[:-1]:
+            about, path = line.split(b"\t", 1)
+            mode, _, blob = about.split(b" ")
+            found[path] = mode + b" " + blob
+        return found
+
+    def changes(self, old: str, new: str) -> dict[bytes, tuple[bytes, bytes]]:
+        """Every path that differs between trees -> mode and blob before and after; nothing where there is no file."""
+        if old == new:
+            return {}
+        said = self.ask("diff-tree", "-r", "-z", "--no-renames", old, new).split(b"\0")
+        found = {}
+        for about, path in zip(said[0::2], said[1::2], strict=False):
+            old_mode, new_mode, before, after, _ = about.lstrip(b":").split(b" ")
+            found[path] = _entry(old_mode, before), _entry(new_mode, after)
+        return found
+
+    def write_out(self, wanted: Mapping[bytes, bytes], to: str) -> None:
+        """Write files (path -> mode and blob) below `to`, by the attributes of the work tree.
+
+        Attributes among these files would come first, and could run filters of the person's: git does not see them.
+        """
+        rules = {path for path in wanted if os.path.basename(path) == b".gitattributes"}
+        index = f"aside.{os.urandom(4).hex()}"
+        try:
+            given = b"".join(b"%s\t%s\0" % (one, path) for path, one in wanted.items() if path not in rules)
+            self.ask("update-index", "-z", "--index-info", given=given, index=index)
+            self.ask("checkout-index", "-a", f"--prefix={to}/", index=index)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self.path}/{index}")
+        for path in rules:
+            mode, blob = wanted[path].split(b" ")
+            content = self.ask("cat-file", "blob", blob.decode("ascii"))
+            target = os.path.join(os.fsencode(to), path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if mode == b"120000":
+                os.symlink(content, target)
+                continue
+            with open(target, "xb", opener=partial(os.open, mode=0o777 if mode == b"100755" else 0o666)) as file:
+                file.write(content)
+
     def tree_of(self, commit: str) -> str:
         """The tree of a commit."""
         return self.ask("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
+
+
+def _entry(mode: bytes, blob: bytes) -> bytes:
+    return b"" if mode == b"000000" else mode + b" " + blob
 
 
 def contents_settings(settings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

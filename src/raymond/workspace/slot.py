@@ -40,6 +40,10 @@ class Origin(Struct, frozen=True, kw_only=True):
     """Folders with installed packages: the person's, with a layer over them."""
     data: list[str] = []
     """Files and folders of the person that are shown read-only."""
+    copied: list[str] = []
+    """Small ignored files of the person's."""
+    objects: list[str] = []
+    """Folders of git with objects that steps need, besides those of the person's repository."""
     left_out: list[str] = []
     """What the checkout has and the tree does not: repositories inside of it."""
 

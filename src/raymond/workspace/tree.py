@@ -124,11 +124,10 @@ def make(
         tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
         make_private(slot.tree)
         os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
-        carried.copy(found, top, slot.tree, whole=not is_isolated)
+        carried.copy(found.copied, top, slot.tree)
+        carried.place(found, top, slot.tree, whole=not is_isolated)
         repository.ask("read-tree", tree)
         repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
-        _lend(slot, repository, top, head, is_isolated=is_isolated)
-        _note(slot)
         base = Origin(
             way="isolated" if is_isolated else "copy",
             top=top,
@@ -137,8 +136,11 @@ def make(
             tree=tree,
             installed=found.installed,
             data=found.data,
+            copied=found.copied,
             left_out=found.left_out,
         )
+        lend(f"{slot.tree}/.git", repository, base, index=head, worktree=slot.tree)
+        _note(slot)
         publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
         # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
         sync_disk(slot.tree)
@@ -190,9 +192,12 @@ def _check_room(repository: Repository, slot: Slot, tree: str) -> int:
     return len(said) - 1
 
 
-def _lend(slot: Slot, repository: Repository, top: str, head: str, *, is_isolated: bool) -> None:
-    """Make a `.git` that an agent may do anything to. Nothing reads it afterwards but the agent's own git."""
-    lent = f"{slot.tree}/.git"
+def lend(lent: str, repository: Repository, base: Origin, *, index: str, worktree: str) -> None:
+    """Make a git directory that a step may do anything to, with the tree `index` in its index.
+
+    Nothing reads it afterwards but the step's own git.
+    """
+    top, head = base.top, base.head
     make_private(f"{lent}/objects/info")
     make_private(f"{lent}/refs/heads")
     make_private(f"{lent}/info")
@@ -207,12 +212,13 @@ def _lend(slot: Slot, repository: Repository, top: str, head: str, *, is_isolate
     replace(f"{lent}/HEAD", f"{git.branch_line(top) or head}\n".encode())
     shutil.copyfile(f"{repository.path}/info/exclude", f"{lent}/info/exclude")
     # While the index is made, the objects are where they are; a step finds them where they are bound.
-    replace(f"{lent}/objects/info/alternates", alternates([f"{common}/objects"]))
-    borrowing = Repository(lent, slot.tree)
-    borrowing.ask("read-tree", head)
+    objects = [*object_folders(common), *base.objects]
+    replace(f"{lent}/objects/info/alternates", alternates(objects))
+    borrowing = Repository(lent, worktree)
+    borrowing.ask("read-tree", index)
     borrowing.ask("update-index", "-q", "--refresh", fails=[1])
-    if is_isolated:
-        places = "".join(f"{objects_at(number)}\n" for number in range(len(object_folders(common))))
+    if base.way == "isolated":
+        places = "".join(f"{objects_at(number)}\n" for number in range(len(objects)))
         replace(f"{lent}/objects/info/alternates", places.encode("ascii"))
 
 

@@ -1,0 +1,183 @@
+"""A checkout for checks: it holds what was harvested, and before each check Raymond puts it right.
+
+A check runs what agents wrote, so nothing that an earlier one left here is believed. Raymond knows every file that it
+wrote, by content and by time: what differs is written again, and what it does not know is removed. Only what the ignore
+rules hide, such as build products, may stay for the next check.
+"""
+
+import contextlib
+import marshal
+import os
+import shutil
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import msgspec
+
+from raymond.system import folders
+from raymond.system.files import make_private, replace
+from raymond.workspace import carried, tree
+from raymond.workspace.harvest import Stat, entries_of, folders_of, ignored
+from raymond.workspace.repository import Repository
+from raymond.workspace.slot import Origin, Slot
+
+_PATIENCE = 10.0
+"""Seconds to wait for the end of a check whose verifier was killed."""
+Written = dict[bytes, tuple[bytes, Stat]]
+"""Path -> mode and blob, and how the file was when it was written."""
+
+
+def follow(slot: Slot, source: Slot, base: Origin, wanted: str, *, keep: bool) -> Collection[bytes]:
+    """Let the checkout in `slot` hold the tree `wanted`, which was harvested in `source`; its files.
+
+    What is ignored may stay if we `keep` it.
+    """
+    repository = Repository(source.git, source.rules)
+    base = msgspec.structs.replace(base, objects=[f"{source.git}/objects"])
+    written = _load(slot)
+    if written is None:
+        slot.prepare()
+        make_private(slot.tree)
+        os.chmod(slot.tree, stat.S_IMODE(os.stat(source.tree).st_mode) | 0o700)
+        carried.place(base, base.top, slot.tree, whole=base.way == "copy")
+        slot.complete(base)
+        written, keep = {}, False
+    with slot.alone(patience=_PATIENCE):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_note(slot))  # until it is there again, the checkout is none
+        entries = repository.entries(wanted)
+        standing = _put_right(slot, repository, base, written, entries, keep=keep)
+        if not keep:
+            carried.copy(base.copied, base.top, slot.tree)
+        gone = written.keys() - entries.keys()
+        missing = {path: one for path, one in entries.items() if path not in standing or standing[path][0] != one}
+        with folders.opened(slot.tree) as top:
+            needed = folders_of(entries)
+            for path in {_outermost(path, needed) for path in gone}:
+                _remove(top, path)
+            _write(slot, repository, top, missing)
+        _renew(slot)
+        nothing = b"0 " + b"0" * len(wanted)
+        _lend(slot, repository, base, wanted, {**dict.fromkeys(gone, nothing), **missing})
+        kept = {path: one for path, one in standing.items() if path in entries and path not in missing}
+        new = {path: (one, _stat(slot, path)) for path, one in missing.items()}
+        replace(_note(slot), marshal.dumps({**kept, **new}))
+        return entries
+
+
+def _note(slot: Slot) -> str:
+    return f"{slot.path}/written"
+
+
+def _load(slot: Slot) -> Written | None:
+    """What Raymond wrote in a checkout that is whole; None where there is none."""
+    try:
+        with open(_note(slot), "rb") as file:
+            written: Written = marshal.load(file)
+            return written
+    except FileNotFoundError:
+        return None
+
+
+def _put_right(
+    slot: Slot, repository: Repository, base: Origin, written: Written, wanted: Collection[bytes], *, keep: bool
+) -> Written:
+    """Remove what Raymond did not write, or what is in the way; the files that are as it wrote them."""
+    skipped = {os.fsencode(path) for path in (".git", *base.installed, *base.data)}
+    standing: Written = {}
+    strangers = []
+    known = folders_of(written)
+    above_skipped = folders_of(skipped)
+    pending = [b""]
+    while pending:
+        prefix = pending.pop()
+        for name, found in entries_of(os.path.join(os.fsencode(slot.tree), prefix)):
+            path = prefix + name
+            if path in skipped:
+                continue
+            is_folder = stat.S_ISDIR(found.st_mode)
+            if is_folder and (path in known or path in above_skipped):
+                pending.append(path + b"/")
+            elif path in written and written[path][1] == _seen(found):
+                standing[path] = written[path]
+            else:
+                strangers.append(path + b"/" if is_folder else path)
+    stay = ignored(repository, repository.worktree, strangers) if keep and strangers else set()
+    stay -= {one for path in (*written, *wanted, *folders_of(wanted)) for one in (path, path + b"/")}
+    with folders.opened(slot.tree) as top:
+        for path in strangers:
+            if path not in stay:
+                _remove(top, path.rstrip(b"/"))
+    return standing
+
+
+def _seen(found: os.stat_result) -> Stat:
+    return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def _stat(slot: Slot, path: bytes) -> Stat:
+    return _seen(os.lstat(os.path.join(os.fsencode(slot.tree), path)))
+
+
+def _outermost(path: bytes, needed: Collection[bytes]) -> bytes:
+    """A file that goes, or the folder that goes with it."""
+    while (folder := os.path.dirname(path)) and folder not in needed:
+        path = folder
+    return path
+
+
+def _split(path: bytes) -> tuple[list[str], str]:
+    *above, name = os.fsdecode(path).split("/")
+    return above, name
+
+
+def _remove(top: int, path: bytes) -> None:
+    above, name = _split(path)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), folders.down(top, *above) as folder:
+        folders.remove(name, folder)
+
+
+def _write(slot: Slot, repository: Repository, top: int, missing: Mapping[bytes, bytes]) -> None:
+    """Write files; no link is followed, whatever a check has put in the way."""
+    if not missing:
+        return
+    with folders.opened(slot.path) as beside:
+        folders.remove("files", beside)
+        make_private(f"{slot.path}/files")
+        repository.write_out(missing, f"{slot.path}/files")
+        for folder, names in _by_folder(missing):
+            with (
+                folders.down(beside, "files", *folder) as source,
+                folders.down(top, *folder, make=True, mode=0o777) as target,
+            ):
+                for name in names:
+                    os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+        folders.remove("files", beside)
+
+
+def _by_folder(paths: Iterable[bytes]) -> Iterator[tuple[list[str], list[str]]]:
+    found: dict[tuple[str, ...], list[str]] = {}
+    for path in paths:
+        above, name = _split(path)
+        found.setdefault(tuple(above), []).append(name)
+    yield from ((list(above), names) for above, names in found.items())
+
+
+def _lend(slot: Slot, repository: Repository, base: Origin, wanted: str, changed: Mapping[bytes, bytes]) -> None:
+    """Give it a `.git` as it was never used, whose index has the tree `wanted`."""
+    lent = f"{slot.path}/lent"
+    if not os.path.isdir(lent):
+        tree.lend(lent, repository, base, index=wanted, worktree=slot.tree)
+    elif changed:
+        lines = b"".join(b"%s\t%s\0" % (one, path) for path, one in changed.items())
+        Repository(lent, slot.tree).ask("update-index", "-z", "--index-info", given=lines)
+    shutil.copytree(lent, f"{slot.tree}/.git")
+
+
+def _renew(slot: Slot) -> None:
+    """Take away what a check wrote over installed packages and caches, and its `.git`."""
+    with folders.opened(slot.path) as beside:
+        folders.remove("layer", beside)
+    make_private(f"{slot.layer}/upper")
+    with folders.opened(slot.tree) as top:
+        folders.remove(".git", top)
