@@ -87,9 +87,9 @@ class Workshop(Place):
         return endings
 
 
-def unbroken(folder: Path) -> tuple[Expected, list[str]]:
+def unbroken(folder: Path, kind: type[Workshop] = Workshop) -> tuple[Expected, list[str]]:
     """What the run comes to with nobody in its way, and what it asks of git."""
-    place = Workshop(folder)
+    place = kind(folder)
     endings = place.finish()
     found, asked = nothing_lost.expected(place), place.asked()
     nothing_lost.check(place, found, endings, paid_once=True)

@@ -137,16 +137,15 @@ def test_why_a_program_cannot_start_is_told(
 def test_the_verifier_imports_nothing_from_where_it_runs(tmp_path: Path) -> None:
     """An agent that writes raymond/ or msgspec.py into its tree does not become the judge."""
     import json
-    import sys
 
-    from raymond.steps.gate_step import _RUN, _import_path
+    from raymond.steps.gate_step import verifier
 
     (tmp_path / "msgspec.py").write_text("raise SystemExit('theirs')")
     (tmp_path / "raymond").mkdir()
     (tmp_path / "raymond" / "__init__.py").write_text("raise SystemExit('theirs')")
     given = {"checks": [{"run": "true"}], "timeout": 60, "reruns": 0, "environment": ENV}
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", _RUN, json.dumps(_import_path())],
+        verifier(),
         cwd=tmp_path,
         input=json.dumps(given),
         capture_output=True,

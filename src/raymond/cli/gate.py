@@ -13,6 +13,7 @@ from raymond.control import gate, start
 from raymond.errors import WorkflowError
 from raymond.faces import errors
 from raymond.faces.trial import Trial
+from raymond.language.ways import WAYS, Way
 from raymond.language.workflow import State
 from raymond.verifier.assignment import Found
 
@@ -23,8 +24,9 @@ from raymond.verifier.assignment import Found
 @click.option(
     "--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="Set a policy key; overrides frontmatter."
 )
-def command(path: str, state: str | None, settings: tuple[str, ...]) -> int:
-    """Run the gate of STATE of the workflow in PATH here and now, as a run would; without STATE, all its gates.
+@click.option("--workspace", "way", type=click.Choice(WAYS), help="Run it where a run would that works this way.")
+def command(path: str, state: str | None, settings: tuple[str, ...], way: Way | None) -> int:
+    """Run the gate of STATE of the workflow in PATH now, as a run would; without STATE, all its gates.
 
     Nothing else is started.
     """
@@ -32,16 +34,16 @@ def command(path: str, state: str | None, settings: tuple[str, ...]) -> int:
     doubtful = gate.checked(loaded)
     states = gate.chosen(loaded, state)
     sys.stderr.write(errors.warnings(gate.about(doubtful, loaded, states)))
-    return exit_code(list(run(states, sys.stdout).values()))
+    return exit_code(list(run(states, gate.where_of(loaded, way), sys.stdout).values()))
 
 
-def run(states: Sequence[State], stream: TextIO) -> dict[str, Found]:
+def run(states: Sequence[State], where: gate.Where, stream: TextIO) -> dict[str, Found]:
     """Run the gates of these states, one after the other; what each has shown."""
     found = {}
     with _signals():
         for state in states:
             trial = Trial(stream)
-            found[state.name] = gate.try_out(state, trial.tell)
+            found[state.name] = gate.try_out(state, where, trial.tell)
             trial.end(state.name, found[state.name])
     return found
 

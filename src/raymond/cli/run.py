@@ -84,12 +84,16 @@ def rehearse(path: str, given: StartFlags) -> int:
 def _show(made: "Plan", given: StartFlags) -> int:
     """Show what would start, and try its gates if that is asked for; the exit code."""
     from raymond.cli import dry_run, gate
+    from raymond.control.gate import Where
+    from raymond.language.ways import narrowed
 
     as_json = given.show.as_json
     if not as_json:
         sys.stdout.write(dry_run.show(made))
     states = [one.state for one in made.gates] if given.run_gates else []
-    found = gate.run(states, sys.stderr if as_json else sys.stdout)
+    start = made.start
+    where = Where(narrowed(start.workspace, ""), start.carry, start.lend, start.net)
+    found = gate.run(states, where, sys.stderr if as_json else sys.stdout)
     if as_json:
         sys.stdout.write(dry_run.document(made, found))
     else:

@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import durations
@@ -12,14 +13,16 @@ from raymond.control import config, doubts, preflight
 from raymond.errors import Diagnostic, UsageError
 from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
+from raymond.language.ways import Way, narrowed
 from raymond.language.workflow import State, resolve
 from raymond.machine import gates
+from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.system.marks import MARK, Marks
 from raymond.verifier import globs, sealing, twin
-from raymond.verifier.assignment import Assignment, Found, Noted, Told
+from raymond.verifier.assignment import Assignment, Found, Noted, Told, Work
 from raymond.verifier.environment import environment
-from raymond.verifier.gate import verify
+from raymond.verifier.gate import trial, verify
 from raymond.verifier.seal import Seal
 
 _NAMED = 50
@@ -69,32 +72,56 @@ def chosen(loaded: Loaded, name: str | None) -> list[State]:
     return [loaded.workflow.states[found]]
 
 
-def try_out(state: State, tell: Callable[[Told], None]) -> Found:
-    """Run the gate of a state here and now, as a run would; whatever it started ends with it.
+class Where(Struct, frozen=True):
+    """Where the agents of a run work, and with what."""
 
-    What would be sealed is told first, and at the end how long it takes to make a twin.
-    """
-    return try_policy(state.policy, tell)
+    way: Way = "here"
+    carry: Sequence[str] = ()
+    lend: Sequence[str] = ()
+    net: str = "on"
+
+
+def where_of(loaded: Loaded, way: Way | None) -> Where:
+    """Where they would work in a run of this workflow that is started with that flag, or without."""
+    settings = loaded.workflow.settings
+    return Where(narrowed(way or settings.workspace, ""), settings.carry, settings.lend, settings.net or "on")
+
+
+def try_out(state: State, where: Where, tell: Callable[[Told], None]) -> Found:
+    """Run the gate of a state now, as a run would; whatever it started ends with it."""
+    way = narrowed(where.way, state.policy.workspace)
+    return _try_placed(state.policy, way, where, tell) if way != "here" else try_policy(state.policy, tell)
+
+
+def _try_placed(policy: Policy, way: Way, where: Where, tell: Callable[[Told], None]) -> Found:
+    """Run a gate where one of a run with a workspace would run: in a checkout of the project as it stands."""
+    from raymond.workspace import publish, tree
+    from raymond.workspace.place import Place
+
+    project = projects.at(os.getcwd())
+    tree.check(project.tree, list(where.carry), copies=way == "copy")
+    project.home.make()
+    run = f"gate-{os.urandom(4).hex()}"
+    with tempfile.TemporaryDirectory(prefix=f"{run}-", dir=project.home.path) as folder:
+        place = Place(f"{folder}/workspace", project.tree, run, project.home.path, way)
+        lend = tuple(where.lend if policy.lend is None else policy.lend)
+        net = "off" if "off" in (where.net, policy.net) else "on"
+        try:
+            place.open(list(where.carry), lambda text: tell(Noted(text)), time.time())
+            work = Work(place.folder, place.top, run, place.raymond, way, lend, net)
+            given = _assignment(policy, folder, run)
+            return trial(replace(given, work=work, cwd=os.getcwd()), work, tell)
+        finally:
+            publish.drop(project.tree, f"refs/raymond/{run}/base")
+            place.drop()
 
 
 def try_policy(policy: Policy, tell: Callable[[Told], None], *, with_twin: bool = True) -> Found:
-    """The same for a gate that is in no state; `with_twin`: also say how long a twin takes."""
+    """Run a gate that is in no state here; what is sealed is told first. `with_twin`: also how long a twin takes."""
     key = f"gate-{os.urandom(8).hex()}"
     marks = Marks(key, "")
     with tempfile.TemporaryDirectory(prefix="raymond-gate-") as folder:
-        more = {**policy.gate_env, MARK: marks.of(_STEP)}
-        given = Assignment(
-            checks=policy.gate,
-            timeout=policy.gate_timeout or gates.TIMEOUT,
-            reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
-            environment=environment(os.environ, more, os.path.join(folder, "caches")),
-            key=key,
-            step=_STEP,
-            folder=os.path.join(folder, "seals"),
-            seal=policy.seal,
-            unseal=policy.unseal,
-            most=config.load(config.tree_of(os.getcwd()))["twin_max"],
-        )
+        given = _assignment(policy, folder, key)
         try:
             try:
                 sealed = _seal(given, tell)
@@ -107,6 +134,22 @@ def try_policy(policy: Policy, tell: Callable[[Told], None], *, with_twin: bool 
             return found
         finally:
             marks.end()
+
+
+def _assignment(policy: Policy, folder: str, key: str) -> Assignment:
+    more = {**policy.gate_env, MARK: Marks(key, "").of(_STEP)}
+    return Assignment(
+        checks=policy.gate,
+        timeout=policy.gate_timeout or gates.TIMEOUT,
+        reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
+        environment=environment(os.environ, more, os.path.join(folder, "caches")),
+        key=key,
+        step=_STEP,
+        folder=os.path.join(folder, "seals"),
+        seal=policy.seal,
+        unseal=policy.unseal,
+        most=config.load(config.tree_of(os.getcwd()))["twin_max"],
+    )
 
 
 def _seal(given: Assignment, tell: Callable[[Told], None]) -> Seal:

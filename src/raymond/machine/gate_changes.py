@@ -55,6 +55,7 @@ def checked(run: Run, event: GateEnded) -> None:
     if event.verdict == COULD_NOT_START:
         return  # it is checked again when somebody has mended the gate
     visit.checked = _result(event)
+    run.vouched = event.vouched or run.vouched
     if event.verdict == PASSED and visit.seal:
         run.seals.pop(visit.seal.cwd, None)
     if event.verdict == PASSED and visit.pending and visit.pending.evaluated:

@@ -71,6 +71,7 @@ def _ended(agent: Agent, input: Checked, *, told: bool = False) -> GateEnded:
         seal=input.seal,
         tree=input.tree,
         commit=input.commit,
+        vouched=input.vouched,
         wrote=list(input.wrote),
         offset=input.spent.offset,
     )

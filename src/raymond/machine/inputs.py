@@ -121,6 +121,8 @@ class Checked(Struct, frozen=True, kw_only=True):
     sign: str = ""
     """The same for the same failure."""
     wrote: tuple[str, ...] = ()
+    vouched: str = ""
+    """The tree whose deciding files count from now on."""
     new_tests: int = 0
     spent: Spending = Spending()
 

@@ -106,6 +106,8 @@ class Run(Struct):
     """Of a run with a workspace: what its tree began with."""
     saved: str = ""
     """The commit with what agents did there."""
+    vouched: str = ""
+    """The tree with what decides its checks, as a person left it or a green check has added to it."""
     leftovers: int = 0
     """Processes that finished steps had left running, and that the last driver ended when it left."""
 

@@ -167,6 +167,8 @@ class GateEnded(StepEnded, frozen=True, kw_only=True):
     """Hash of the work tree that was checked."""
     commit: str = ""
     """The commit that the project was at."""
+    vouched: str = ""
+    """Of a green check in a workspace: the tree whose deciding files count from now on."""
     wrote: list[str] = []
     """The tracked files that changed while the check ran."""
 

@@ -21,7 +21,7 @@ from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import spawn
 from raymond.verifier import remains
-from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told
+from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Work
 from raymond.verifier.environment import environment
 
 _RUN = "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); from raymond.verifier.__main__ import main; main()"
@@ -68,14 +68,14 @@ class GateStep(Step):
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._socket = ours
-        argv = [sys.executable, "-P", "-S", "-c", _RUN, msgspec.json.encode(_import_path()).decode()]
+        argv = verifier()
         env: Mapping[bytes, bytes] = {
             b"PATH": os.environb.get(b"PATH", b""),
             MARK.encode(): self.host.marks.of(self.number).encode(),
         }
         try:
             with theirs:
-                argv, env, cwd = self.entered(argv, env, {self.host.seals: True})
+                cwd = "/" if self._work else self.job.cwd
                 noted = self.host.marks.noting(argv, self.number)
                 self.pid = spawn(noted, env, cwd, stdin=self._given, stdout=theirs.fileno(), stderr=theirs.fileno())
         except OSError as error:
@@ -94,7 +94,8 @@ class GateStep(Step):
             timeout=job.timeout,
             reruns=job.reruns,
             environment=self._environment(),
-            cwd=job.cwd if job.way == "isolated" else self.outside(job.cwd),
+            cwd=job.cwd,
+            work=self._work,
             key=job.key,
             step=job.step,
             turns=job.turns,
@@ -111,6 +112,14 @@ class GateStep(Step):
             most=job.twin_max,
         )
 
+    @property
+    def _work(self) -> Work | None:
+        """The workspace whose work is checked; None when the agents work here."""
+        job, place = self.job, self.host.place
+        if place is None or job.way == "here":
+            return None
+        return Work(place.folder, place.top, place.run, place.raymond, job.way, job.lend, job.net)
+
     def _environment(self) -> dict[str, str]:
         given = {}
         for name, value in self.host.environment.items():
@@ -120,7 +129,7 @@ class GateStep(Step):
         return environment(given, more, self._caches)
 
     def _end_early(self, error: OSError) -> None:
-        cwd = self.outside(self.job.cwd)
+        cwd = self.job.cwd
         what = f"the directory {cwd} is gone" if not os.path.isdir(cwd) else "the check cannot start"
         self._found = Found(verdict="could not start", reason=f"{what}: {(error.strerror or '').lower()}")
         self._conclude()
@@ -190,7 +199,6 @@ class GateStep(Step):
 
     def _gone(self, code: int | None) -> None:
         self._has_ended, self._exit = True, code
-        self.come_out(code)
         while self._read():
             pass
         self._conclude()
@@ -212,11 +220,6 @@ class GateStep(Step):
         if found is None and (self._exit is None or self._exit < 0 or self._exit > _BY_SIGNAL):
             self._die()
             return
-        if found is None and self.refused and self.refused[0] != "setup":
-            self.fail(*self.refused, Spending(offset=self._record.end(interrupted=True)))
-            return
-        if found is None and self.refused:
-            found = Found(verdict="could not start", reason=self.refused[1])
         if found is None:
             reason = f"the verifier ended with exit code {self._exit}: {self._said.strip()[-_MOST_SAID:]}".rstrip(": ")
             found = Found(verdict="could not start", reason=reason)
@@ -270,6 +273,7 @@ class GateStep(Step):
             tree=found.tree,
             commit=found.commit,
             new_tests=found.new_tests,
+            vouched=found.vouched,
             sign=found.sign,
             wrote=tuple(clean(one) for one in found.wrote),
             spent=spent,
@@ -299,6 +303,7 @@ def _cause(code: int | None) -> str:
     return f"the verifier was killed by signal {number}{memory}"
 
 
-def _import_path() -> list[str]:
-    """Where this Python finds its modules, without what depends on the directory."""
-    return [path for path in sys.path if os.path.isabs(path)]
+def verifier() -> list[str]:
+    """The command that runs checks; it finds its modules where we do, without what depends on the directory."""
+    paths = [path for path in sys.path if os.path.isabs(path)]
+    return [sys.executable, "-P", "-S", "-c", _RUN, msgspec.json.encode(paths).decode()]

@@ -134,7 +134,7 @@ def _gate_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> GateJob:
     return GateJob(
         does="seal" if visit.phase == "seal" else "gate",
         sealed=visit.seal.step if visit.seal else _open_seal(run, cwd) if visit.phase == "seal" else 0,
-        digest=visit.seal.digest if visit.seal else "",
+        digest=visit.seal.digest if visit.seal else run.vouched,
         accepted=visit.accepted,
         allows_edits=start.allow_test_edits,
         red_first=start.red_first,

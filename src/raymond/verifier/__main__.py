@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from raymond.errors import Error
 from raymond.system.leaving import leave
@@ -32,7 +33,7 @@ def main() -> None:
 def _lost(given: Assignment) -> Found | None:
     """Go to where the checks run: whatever an agent left behind may have put another directory in its place."""
     try:
-        os.chdir(given.cwd or ".")
+        os.chdir("/" if given.work else given.cwd or ".")
     except OSError as error:
         reason = f"the directory {given.cwd} cannot be entered: {(error.strerror or '').lower()}"
         return Found(verdict="could not start", reason=reason)
@@ -55,6 +56,10 @@ def _seal(given: Assignment, tell: Callable[[Told], None]) -> Found:
     from raymond.verifier.sealing import seal_here
 
     began = time.monotonic()
+    if given.work:
+        from raymond.verifier.gate import before_work
+
+        return replace(before_work(given, given.work, tell), seconds=time.monotonic() - began)
     try:
         found = seal_here(given, os.getcwd())
     except (OSError, ValueError, Error) as error:

@@ -21,6 +21,19 @@ Way: TypeAlias = Literal["overlay", "copy", "in place"]
 WAYS: tuple[Way, ...] = ("overlay", "copy", "in place")
 
 
+class Work(Struct, frozen=True):
+    """The workspace of the agents whose work is checked."""
+
+    folder: str
+    """Where its trees are."""
+    top: str
+    run: str
+    raymond: str
+    way: str
+    lend: tuple[str, ...]
+    net: str
+
+
 class Assignment(Struct, frozen=True, kw_only=True):
     """The checks of one gate."""
 
@@ -60,6 +73,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Patterns of files that are sealed besides those that are known to decide a check."""
     unseal: tuple[str, ...] = ()
     """Patterns of files that are not sealed."""
+    work: Work | None = None
+    """Of agents that do not work here: what they did is harvested, and checked in a checkout of it."""
 
 
 class Noted(Struct, frozen=True, tag="noted"):
@@ -125,6 +140,8 @@ class Found(Struct, frozen=True, kw_only=True, tag="found", omit_defaults=True):
     """Hash of the work tree that was checked."""
     commit: str = ""
     """Where the project stood."""
+    vouched: str = ""
+    """Of a green check in a checkout: the tree whose deciding files count from now on."""
 
 
 Told: TypeAlias = Noted | Began | Printed | Ended | Found

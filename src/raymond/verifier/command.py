@@ -42,9 +42,8 @@ class Place(Struct, frozen=True):
     """Its directory; empty for the one of this process."""
     before: tuple[str, ...] = ()
     """What is put before the command."""
-
-
-HERE = Place()
+    after: "Callable[[Result], None] | None" = None
+    """What is done when it has ended. OSError: it did not run there."""
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -59,6 +58,9 @@ class Result(Struct, frozen=True, kw_only=True):
     def timed_out(self) -> bool:
         """Whether its time was over."""
         return self.exit_code is None
+
+
+HERE = Place()
 
 
 def run(
@@ -81,7 +83,10 @@ def run(
     finally:
         _end(process)
     code = process.returncode if in_time else None
-    return Result(exit_code=code, seconds=time.monotonic() - began, output=output.close())
+    result = Result(exit_code=code, seconds=time.monotonic() - began, output=output.close())
+    if place.after:
+        place.after(result)
+    return result
 
 
 def why_red(check: Check, result: Result, seconds: float) -> str:

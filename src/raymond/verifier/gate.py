@@ -3,11 +3,13 @@
 import os
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.digests import sha256
+from raymond.errors import Error
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
 from raymond.patterns import regex
@@ -15,11 +17,27 @@ from raymond.redaction import Secrets
 from raymond.system import git, stragglers
 from raymond.system.marks import Marks
 from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
-from raymond.verifier.assignment import TAIL, WAYS, Assignment, Began, Ended, Found, Noted, Printed, Told, Way, Where
+from raymond.verifier.assignment import (
+    TAIL,
+    WAYS,
+    Assignment,
+    Began,
+    Ended,
+    Found,
+    Noted,
+    Printed,
+    Told,
+    Way,
+    Where,
+    Work,
+)
 from raymond.verifier.command import HERE, Place, Result
 from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 from raymond.verifier.written import Written
+
+if TYPE_CHECKING:
+    from raymond.verifier.room import Room
 
 Tell = Callable[[Told], None]
 _ROOM = 1 << 20
@@ -41,6 +59,12 @@ def verify(given: Assignment, tell: Tell) -> Found:
 
         swap.recover(given.folder)
     began = time.monotonic()
+    if given.work:
+        try:
+            found = _placed_gate(given, given.work, tell)
+        except (OSError, Error) as error:
+            found = Found(verdict="could not start", reason=f"the check cannot be judged: {error}")
+        return replace(found, seconds=time.monotonic() - began)
     sealed = seal.load(sealing.seal_path(given.folder, given.sealed)) if given.sealed else None
     if sealed and given.digest and sealed.digest != given.digest:
         reason = "the seal of this visit is not what was journaled: somebody has changed files of the run"
@@ -56,8 +80,118 @@ def verify(given: Assignment, tell: Tell) -> Found:
 
 def before(given: Assignment, tell: Tell) -> str:
     """What the checks find before the work: `green`, or why they are red."""
-    found = _all(given, tell).found
-    return GREEN if found.verdict == "passed" else f"{found.reason[:_REASON]} [{found.sign}]"
+    return _before(_all(given, tell))
+
+
+def _placed_gate(given: Assignment, work: Work, tell: Tell) -> Found:
+    """The checks in a checkout of what agents did in a workspace; if what decides them differs, also as vouched for."""
+    from raymond.verifier import review, vouched
+    from raymond.verifier.room import Room
+
+    room = Room(given, work)
+    tree = room.harvest(tell)
+    base = given.digest or room.base.tree
+    with room.alone():
+        deciding = room.deciding(base)
+        here = _stood(room, given, tree, tell)
+        known = {"seal": base, "tree": tree, "commit": room.base.head, "files": len(deciding.parts)}
+        if not here.is_green:
+            return replace(here.found, **known)
+        old, new = room.changes(base, tree)
+        differs = vouched.differences(deciding, room.repository, old, new, room.files)
+        digest = review.digest_of(differs.all(new), ()) if differs.all(new) else ""
+        accepted = bool(digest) and digest == given.accepted
+        named = tuple(f"{one.how} {one.path}" for one in differs.changes)
+        found = replace(here.found, **known, changes=named, digest=digest, new_tests=len(differs.tests))
+        there: _Run | None = None
+        if not accepted:
+            put_back = vouched.put_back(room.repository, tree, differs, old, new)
+            there = _stood(room, given, put_back, tell, "twin") if put_back != tree else None
+        if there and not there.is_green and not vouched.tests_nothing(deciding, differs):
+            which = _listed([one.path for one in differs.all(new)])
+            reason = f"green only with the agent's {which}: as vouched for, {there.found.reason}"
+            if not given.allows_edits:
+                name = f"{given.step}.review"
+                review.save(
+                    os.path.join(given.folder, name),
+                    differs.all(new),
+                    vouched.reader(room.repository, old),
+                    vouched.reader(room.repository, new),
+                    {"check.txt": here.printed, "sealed.txt": there.printed},
+                    Secrets.of(given.environment),
+                )
+                return replace(found, verdict="review", reason=reason, twin="checkout", review=name, output="")
+            found, accepted = replace(found, reason=f"accepted in advance, {reason}"), True
+        elif there and not there.is_green:
+            found = replace(found, reason="own tests: nothing else there tests anything")
+        room.keep_products()
+        after = vouched.forward(room.repository, base, differs, new, accepted=accepted)
+        return replace(found, vouched=after, twin="checkout" if there else "")
+
+
+def before_work(given: Assignment, work: Work, tell: Tell) -> Found:
+    """What is vouched for when a visit begins, and with `red_first` what the checks find then."""
+    from raymond.verifier.room import Room
+
+    try:
+        room = Room(given, work)
+        base = given.digest or room.base.tree
+        with room.alone():
+            known = Found(verdict="passed", seal=base, files=len(room.deciding(base).parts), commit=room.base.head)
+            if not room.is_tried:
+                tried = _preflight(room, given, tell)
+                if tried.found.verdict == "could not start":
+                    return tried.found
+                room.note_tried()
+                known = replace(known, before=_before(tried))
+            if given.red_first:
+                known = replace(known, before=_before(_stood(room, given, room.harvest(tell), tell)))
+        return known
+    except (OSError, Error) as error:
+        return Found(verdict="could not start", reason=f"what decides the check cannot be known: {error}")
+
+
+def _before(ran: "_Run") -> str:
+    return GREEN if ran.is_green else f"{ran.found.reason[:_REASON]} [{ran.found.sign}]"
+
+
+def trial(given: Assignment, work: Work, tell: Tell) -> Found:
+    """Run the checks in a checkout of what the workspace began with; what it lacks is said."""
+    from raymond.verifier.room import Room
+
+    try:
+        room = Room(given, work)
+        with room.alone():
+            count = len(room.deciding(room.base.tree).parts)
+            tell(Noted(f"{count:,} {'file decides' if count == 1 else 'files decide'} the check"))
+            return _preflight(room, given, tell).found
+    except (OSError, Error) as error:
+        return Found(verdict="could not start", reason=f"the check cannot be judged: {error}")
+
+
+def _preflight(room: "Room", given: Assignment, tell: Tell) -> "_Run":
+    """The checks before anybody has worked. One that is green in the person's directory alone could never be green."""
+    tried = _stood(room, given, room.base.tree, tell)
+    if tried.is_green:
+        return tried
+    tell(Noted("it is red in a checkout of the project: is it here, too?"))
+    os.chdir(given.cwd)
+    here = _all(given, tell, "control")
+    if not here.is_green and tried.found.verdict != "could not start":
+        return tried
+    why = "; ".join(room.lacks(tried.printed))
+    where = ", and green in your directory" if here.is_green else ""
+    reason = f"{tried.found.reason}, before anybody has worked{where}"
+    found = replace(tried.found, verdict="could not start", reason=f"{reason}{f': {why}' if why else ''}")
+    return _Run(found, tried.printed)
+
+
+def _stood(room: "Room", given: Assignment, tree: str, tell: Tell, where: Where = "") -> "_Run":
+    """Run the checks with this tree in the checkout."""
+    room.stand(tree)
+    place, env = room.place(given.environment)
+    os.chdir(room.outside())
+    return _all(replace(given, environment=env), tell, where, place)
 
 
 class _Run(Struct, frozen=True):
@@ -131,10 +265,11 @@ def _judged(
     if found.verdict == "passed":
         return found
     name = f"{given.step}.review"
+    folder = os.path.join(given.folder, name)
     review.save(
-        os.path.join(given.folder, name),
-        sealed,
+        folder,
         changes,
+        *review.readers(folder, sealed),
         {"tampered.txt": told, "check.txt": here.printed, "sealed.txt": compared.twin, "control.txt": compared.control},
         Secrets.of(given.environment),
     )

@@ -2,7 +2,8 @@
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from raymond.digests import sha256
 from raymond.redaction import Secrets
@@ -12,6 +13,8 @@ from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 
 DIFF = "changes.diff"
+Read: TypeAlias = Callable[[str], bytes]
+"""Reads the file at a path of the tree; nothing where there is none."""
 _LARGEST = 1 << 20
 """Bytes of a file that is compared line by line, and of the whole difference."""
 
@@ -25,17 +28,23 @@ def digest_of(changes: Sequence[Change], tampered: Sequence[Difference]) -> str:
     return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def save(folder: str, seal: Seal, changes: Sequence[Change], texts: Mapping[str, str], secrets: Secrets) -> None:
-    """Write what a person looks at into `folder`, without `secrets`; `texts` are more files."""
+def save(
+    folder: str, changes: Sequence[Change], old: Read, new: Read, texts: Mapping[str, str], secrets: Secrets
+) -> None:
+    """Write what a person looks at into `folder`, without `secrets`; `old` and `new` read files, `texts` are more."""
     make_private(folder)
-    packs = os.path.dirname(folder)
-    diff = "".join(line for one in changes for line in _diff(packs, seal, one))
+    diff = "".join(line for one in changes for line in _diff(one, old(one.path), new(one.path)))
     for name, text in {DIFF: diff[:_LARGEST], **texts}.items():
         replace(os.path.join(folder, name), secrets.clean(text).encode("utf-8", "replace"))
 
 
-def _diff(packs: str, seal: Seal, change: Change) -> Iterator[str]:
-    old, new = _sealed(packs, seal, change.path), _current(os.path.join(seal.rules.top, change.path))
+def readers(folder: str, seal: Seal) -> tuple[Read, Read]:
+    """How the files of a seal were, and how they are."""
+    packs = os.path.dirname(folder)
+    return lambda path: _sealed(packs, seal, path), lambda path: _current(os.path.join(seal.rules.top, path))
+
+
+def _diff(change: Change, old: bytes, new: bytes) -> Iterator[str]:
     if old == new == b"":
         yield f"{change.how} {change.path} (empty)\n"
         return

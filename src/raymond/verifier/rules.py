@@ -2,18 +2,21 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.verifier import commands, globs, names
-from raymond.verifier.names import Part
-from raymond.verifier.private_git import PrivateGit
+from raymond.verifier.names import SKIPPED, Part
 from raymond.verifier.tree import walk
 
 _VIRTUAL = (".venv", "venv", "env")
 _MODULES = (".py", ".pyc", ".so")
+_MODULES_KNOWN = (*sys.stdlib_module_names, "pytest", "_pytest")
+_SAYS_HOW = ("package.json", "__init__.py")
+"""What tells node and Python where the modules of a folder are found."""
 _SITE = ("site-packages", "dist-packages")
 
 
@@ -53,23 +56,26 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 def rules_of(
-    git: PrivateGit,
+    top: str,
     cwd: str,
-    commit: str,
     lines: Sequence[str],
     *,
     path: str,
     seal: Sequence[str],
     unseal: Sequence[str],
+    installed: str = "",
+    skipped: frozenset[str] = frozenset(),
+    ignored: frozenset[str] = frozenset(),
 ) -> Rules:
-    """The rules for commands that run in `cwd` with this PATH, while the project stands at `commit`."""
-    top = git.top
+    """The rules for commands that run in `cwd`, in the tree `top`, with this PATH.
+
+    Git ignores the folders `skipped` and the files `ignored`. Packages are installed in `installed`, or in the tree.
+    """
     named = commands.paths(lines, top, cwd)
     begun = {*_above(os.path.relpath(cwd, top)), *named.folders}
     further, recipes = commands.followed(lines, begun, top)
     named.add(further)
     roots = frozenset({*begun, *named.folders})
-    skipped, ignored = git.ignored(commit)
     ran = [*lines, *recipes]
     files: dict[str, Part] = dict.fromkeys({*named.files, *commands.scripts(roots, top)}, "named")
     files |= dict.fromkeys(commands.tasks(ran, roots), "named")
@@ -82,7 +88,9 @@ def rules_of(
         targets=commands.targets(ran, roots, top),
         tests=frozenset({*_linked_tests(top, roots), *named.suites}),
         path=tuple(one for one in path.split(os.pathsep) if not _is_inside(one, top)),
-        modules=frozenset({*sys.stdlib_module_names, "pytest", "_pytest", *_installed(top, path)} - _own(top, roots)),
+        modules=frozenset(
+            {*sys.stdlib_module_names, "pytest", "_pytest", *_installed(installed or top, path)} - _own(top, roots)
+        ),
         skipped=skipped,
         ignored=ignored,
         seal=tuple(seal),
@@ -108,19 +116,38 @@ def joined(old: Rules, new: Rules, sealed: Iterable[str]) -> Rules:
     )
 
 
-def look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
-    """Every file that is sealed, with what it is, and whether only a new one counts."""
+Listing: TypeAlias = Iterable[tuple[str, list[str], list[str]]]
+"""Folders, those above before those below, each with its files and its folders."""
+
+
+def listing(paths: Iterable[str]) -> Listing:
+    """The folders of these files."""
+    found: dict[str, tuple[list[str], dict[str, None]]] = {"": ([], {})}
+    for path in paths:
+        *above, name = path.split("/")
+        if not SKIPPED.isdisjoint(above):
+            continue
+        folder = "/".join(above)
+        found.setdefault(folder, ([], {}))[0].append(name)
+        while folder:
+            folder, _, name = folder.rpartition("/")
+            found.setdefault(folder, ([], {}))[1][name] = None
+    return [(folder, files, list(below)) for folder, (files, below) in sorted(found.items())]
+
+
+def look(rules: Rules, there: Listing | None = None) -> Iterator[tuple[str, Part, bool]]:
+    """Every file that is sealed, with what it is, and whether only a new one counts; of those `there`, or on disk."""
     open_again = globs.matcher(rules.unseal)
-    for path, part, only_new in _look(rules):
+    for path, part, only_new in _look(rules, walk(rules.top, rules.skipped) if there is None else there):
         if not open_again(path):
             yield path, part, only_new
 
 
-def _look(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
+def _look(rules: Rules, there: Listing) -> Iterator[tuple[str, Part, bool]]:
     wanted = globs.matcher(rules.seal)
     tests = set[str]()
     scripts = {os.path.dirname(path) for path in rules.files if path.endswith(".py")}  # which Python looks at first
-    for folder, files, below in walk(rules.top, rules.skipped):
+    for folder, files, below in there:
         prefix = f"{folder}/" if folder else ""
         above, _, last = folder.rpartition("/")
         # Parents come before their children.
@@ -196,11 +223,36 @@ def is_of_tests(rules: Rules, folder: str) -> bool:
     return any(os.path.basename(one) in names.TEST_FOLDERS or one in rules.tests for one in _above(folder))
 
 
+def beside(rules: Rules, paths: Iterable[str]) -> frozenset[str]:
+    """What a loader would find instead of these files in folders of tests, and those folders with a slash."""
+    found: set[str] = set()
+    for path in paths:
+        folder = os.path.dirname(path)
+        if is_of_tests(rules, folder):
+            found |= names.hidden_by(path)
+            while folder and f"{folder}/" not in found:
+                found.add(f"{folder}/")
+                folder = os.path.dirname(folder)
+    return frozenset(found)
+
+
+def hides(rules: Rules, path: str, paths: Collection[str], beside: frozenset[str]) -> bool:
+    """Whether a new file could be loaded in the place of one of `paths`, or says how those `beside` it are."""
+    folder, _, name = path.rpartition("/")
+    if path in beside:
+        return True
+    if name in _SAYS_HOW and f"{folder}/" in beside and is_of_tests(rules, folder):
+        return True
+    own = f"{folder}/{name.partition('.')[0]}.py"
+    stems = {own, f"{folder}.py"} if name.startswith("__init__.") else {own}
+    return name.endswith((".py", ".pyc", ".so")) and any(one in paths and one != path for one in stems)
+
+
 def is_sealable(rules: Rules, path: str) -> bool:
     """Whether a file is one that may be sealed: nobody unsealed it, and it is none that tools or git leave out."""
     folders = _above(os.path.dirname(path))
     is_left_out = path in rules.ignored or any(one in rules.skipped for one in folders)
-    is_of_a_tool = any(os.path.basename(one) in names.SKIPPED for one in folders)
+    is_of_a_tool = any(os.path.basename(one) in SKIPPED for one in folders)
     return not is_left_out and not is_of_a_tool and not globs.matcher(rules.unseal)(path)
 
 

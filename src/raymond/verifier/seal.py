@@ -15,11 +15,9 @@ from raymond.verifier import manifests, names
 from raymond.verifier.control_plane import Control
 from raymond.verifier.names import Part
 from raymond.verifier.pack import Pack
-from raymond.verifier.rules import Rules, counts_when_new, is_of_tests, is_sealable, joined, look
+from raymond.verifier.rules import Rules, beside, counts_when_new, hides, is_sealable, joined, look
 
 How: TypeAlias = Literal["changed", "added", "removed"]
-_SAYS_HOW = ("package.json", "__init__.py")
-"""What tells node and Python where the modules of a folder are found."""
 _SHORT = 1000
 """Bytes of a file for which OpenSSL is not worth its loading."""
 _LARGEST = 64 << 20
@@ -140,7 +138,7 @@ def new_tests(seal: Seal) -> int:
 
 
 def _changes(seal: Seal) -> Iterator[Change]:
-    linked, beside = _linked(seal), _beside(seal)
+    linked, near = _linked(seal), beside(seal.rules, seal.entries)
     for path, entry in seal.entries.items():
         if any(path.startswith(folder) for folder in linked):
             yield Change(path, "changed", "behind a link")  # where names are not looked for
@@ -149,10 +147,10 @@ def _changes(seal: Seal) -> Iterator[Change]:
     for path, part, only_new in look(seal.rules):
         if path in seal.entries or path in seal.known:
             continue
-        hides = _hides(seal, path, beside)
-        if part == "manifest" and not hides and not _decides(f"{seal.rules.top}/{path}"):
+        is_hiding = hides(seal.rules, path, seal.entries, near)
+        if part == "manifest" and not is_hiding and not _decides(f"{seal.rules.top}/{path}"):
             continue  # a new package
-        if only_new or hides or counts_when_new(seal.rules, path, part):
+        if only_new or is_hiding or counts_when_new(seal.rules, path, part):
             yield Change(path, "added", digest_now(f"{seal.rules.top}/{path}"))
 
 
@@ -172,31 +170,6 @@ def _linked(seal: Seal) -> list[str]:
             folders.add(folder)
             folder = os.path.dirname(folder)
     return [f"{folder}/" for folder in folders if os.path.islink(f"{seal.rules.top}/{folder}")]
-
-
-def _beside(seal: Seal) -> frozenset[str]:
-    """What a loader would find instead of files in folders of tests, and those folders with a slash."""
-    found: set[str] = set()
-    for path in seal.entries:
-        folder = os.path.dirname(path)
-        if is_of_tests(seal.rules, folder):
-            found |= names.hidden_by(path)
-            while folder and f"{folder}/" not in found:
-                found.add(f"{folder}/")
-                folder = os.path.dirname(folder)
-    return frozenset(found)
-
-
-def _hides(seal: Seal, path: str, beside: frozenset[str]) -> bool:
-    """Whether a new file could be loaded in the place of a sealed one, or says how those beside it are."""
-    folder, _, name = path.rpartition("/")
-    if path in beside:
-        return True
-    if name in _SAYS_HOW and f"{folder}/" in beside and is_of_tests(seal.rules, folder):
-        return True
-    own = f"{folder}/{name.partition('.')[0]}.py"
-    stems = {own, f"{folder}.py"} if name.startswith("__init__.") else {own}
-    return name.endswith((".py", ".pyc", ".so")) and any(one in seal.entries and one != path for one in stems)
 
 
 def times(seal: Seal) -> dict[str, tuple[int, ...]]:

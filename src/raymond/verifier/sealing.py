@@ -26,11 +26,13 @@ def seal_here(given: Assignment, cwd: str) -> Seal:
     private, commit = git_of(given, top), git.head(top)
     make_private(given.folder)
     private.prepare(commit)
+    skipped, ignored = private.ignored(commit)
     rules = rules_of(
-        private,
+        top,
         cwd,
-        commit,
         [one.run for one in given.checks],
+        skipped=skipped,
+        ignored=ignored,
         path=given.environment.get("PATH", os.defpath),
         seal=given.seal,
         unseal=given.unseal,

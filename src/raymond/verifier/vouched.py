@@ -1,0 +1,155 @@
+"""Vouched files: what decides a check, as a person left it; and how the work of agents differs from that.
+
+Both are trees of git that Raymond made, so nothing is read from a folder that an agent could write.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from raymond.verifier import manifests
+from raymond.verifier.names import Part
+from raymond.verifier.review import Read
+from raymond.verifier.rules import Rules, beside, counts_when_new, hides, listing, look
+from raymond.verifier.seal import Change
+from raymond.workspace.repository import Repository
+
+Entries = Mapping[str, bytes]
+"""Path -> mode and blob."""
+
+
+class Deciding(Struct, frozen=True):
+    """What decides the checks of one gate in one tree."""
+
+    rules: Rules
+    parts: dict[str, Part]
+    """The files that do."""
+    known: frozenset[str]
+    """Files that would count if they were new."""
+
+
+def deciding(rules: Rules, there: Iterable[str]) -> Deciding:
+    """What in a tree with these files decides its checks."""
+    parts: dict[str, Part] = {}
+    known = set()
+    for path, part, only_new in look(rules, listing(there)):
+        if only_new:
+            known.add(path)
+        else:
+            parts[path] = part
+    return Deciding(rules, parts, frozenset(known))
+
+
+class Differences(Struct, frozen=True):
+    """How what decides a check differs from what was vouched for."""
+
+    changes: list[Change]
+    """Files that were changed or removed, and new ones that a runner would load."""
+    tests: list[str]
+    """New tests: they are welcome, and prove nothing about the old ones."""
+
+    def all(self, new: Entries) -> list[Change]:
+        """Both, with what is in them now."""
+        return [*self.changes, *(Change(path, "added", new[path].decode("ascii")) for path in self.tests)]
+
+
+def differences(
+    vouched: Deciding, repository: Repository, old: Entries, new: Entries, there: Iterable[str]
+) -> Differences:
+    """Compare a tree with the one that was vouched for: what differs is `old` and `new`, and `there` are all files."""
+    changed = old.keys() | new.keys()
+    if not changed:
+        return Differences([], [])
+    folders = {os.path.dirname(path) for path in changed}
+    nearby = [path for path in there if os.path.dirname(path) in folders]
+    fresh = {path: (part, only_new) for path, part, only_new in look(vouched.rules, listing(nearby))}
+    near = beside(vouched.rules, vouched.parts)
+    changes, tests = [], []
+    for path in sorted(changed):
+        if path in vouched.parts:
+            if path not in new:
+                changes.append(Change(path, "removed"))
+            elif not _is_same(repository, vouched.parts[path], path, old[path], new[path]):
+                changes.append(Change(path, "changed", new[path].decode("ascii")))
+            continue
+        if path not in fresh or path in vouched.known or path not in new:
+            continue
+        part, only_new = fresh[path]
+        is_hiding = hides(vouched.rules, path, vouched.parts, near)
+        if part == "manifest" and not is_hiding and not _counts(repository, path, new[path]):
+            continue  # a new package
+        if only_new or is_hiding or counts_when_new(vouched.rules, path, part):
+            changes.append(Change(path, "added", new[path].decode("ascii")))
+        elif part == "test":
+            tests.append(path)
+    return Differences(changes, tests)
+
+
+def _is_same(repository: Repository, part: Part, path: str, old: bytes, new: bytes) -> bool:
+    """Whether only such parts of a manifest changed as decide nothing."""
+    if part != "manifest" or old.split()[0] != new.split()[0]:
+        return False
+    name = os.path.basename(path)
+    before, after = (content(repository, one) for one in (old, new))
+    return manifests.relevant(name, before) == manifests.relevant(name, after)
+
+
+def _counts(repository: Repository, path: str, entry: bytes) -> bool:
+    return manifests.counts_when_new(os.path.basename(path), content(repository, entry))
+
+
+def content(repository: Repository, entry: bytes) -> bytes:
+    """What is in a file of a tree; of a link, where it leads."""
+    return repository.ask("cat-file", "blob", entry.split()[1].decode("ascii")) if entry else b""
+
+
+def put_back(repository: Repository, tree: str, found: Differences, old: Entries, new: Entries) -> str:
+    """The tree with what decides as it was vouched for, and without new tests."""
+    lines: dict[str, bytes] = dict.fromkeys(found.tests, b"")
+    for change in found.changes:
+        entry = old.get(change.path, b"")
+        if change.how == "changed" and manifests.is_manifest(os.path.basename(change.path)):
+            entry = _joined(repository, change.path, old[change.path], new[change.path])
+        lines[change.path] = entry
+    return changed_tree(repository, tree, lines)
+
+
+def _joined(repository: Repository, path: str, old: bytes, new: bytes) -> bytes:
+    """A manifest with the part that decides as it was: a dependency that the work needs stays."""
+    before, after = (content(repository, one) for one in (old, new))
+    joined = manifests.put_back(os.path.basename(path), before, after)
+    blob = repository.ask("hash-object", "-w", "--stdin", "--no-filters", given=joined).strip()
+    return old.split()[0] + b" " + blob
+
+
+def changed_tree(repository: Repository, tree: str, lines: Mapping[str, bytes]) -> str:
+    """A tree with other files at some paths; none where there is no mode and blob."""
+    if not lines:
+        return tree
+    index = f"aside.{os.urandom(4).hex()}"
+    nothing = b"0 " + b"0" * len(tree)
+    given = b"".join(b"%s\t%s\0" % (one or nothing, os.fsencode(path)) for path, one in lines.items())
+    try:
+        repository.ask("read-tree", tree, index=index)
+        repository.ask("update-index", "-z", "--index-info", given=given, index=index)
+        return repository.ask("write-tree", index=index).decode("ascii").strip()
+    finally:
+        if os.path.exists(f"{repository.path}/{index}"):
+            os.unlink(f"{repository.path}/{index}")
+
+
+def forward(repository: Repository, vouched: str, found: Differences, new: Entries, *, accepted: bool) -> str:
+    """What is vouched for after a green check: new deciding files are kept, and what a person has accepted."""
+    paths = [*found.tests, *(one.path for one in found.changes if accepted or one.how == "added")]
+    return changed_tree(repository, vouched, {path: new.get(path, b"") for path in paths})
+
+
+def reader(repository: Repository, entries: Entries) -> Read:
+    """Reads files of a tree; nothing where there is none."""
+    return lambda path: content(repository, entries.get(path, b""))
+
+
+def tests_nothing(vouched: Deciding, found: Differences) -> bool:
+    """Whether checks could test nothing with vouched files alone: all tests that there are were written since."""
+    return bool(found.tests) and not any(part == "test" for part in vouched.parts.values())
