@@ -137,6 +137,8 @@ def goals(size: Size) -> dict[str, list[Goal]]:
         "workspaces": [
             Goal("enter", "CPU of entering a workspace", 60, 40, "{:.0f} ms"),
             Goal("harvest", f"CPU of harvesting 20 changed files of {size.tree:,}", 150, 80, "{:.0f} ms"),
+            Goal("check", f"CPU of a check of {size.tree:,} files, over its own", 220, 120, more_ms),
+            Goal("small check", "CPU of a check of 50 files, over its own", 80, 50, more_ms),
         ],
         "gates": [
             Goal(

@@ -4,12 +4,16 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 
+import msgspec
 from report import Reading
 
+from raymond.language.check import Check
+from raymond.steps import gate_step
+from raymond.verifier.assignment import Assignment, Work
 from raymond.workspace.place import Place
 
 _PER_FOLDER = 50
@@ -42,13 +46,60 @@ def workspaces(home: Path, files: int, rounds: int) -> dict[str, Reading]:
         with place.alone():
             harvests.append(_cpu(place.harvest))
         print(f"  enter {1000 * entered[-1]:.0f} ms, harvest {1000 * harvests[-1]:.0f} ms", file=sys.stderr)
+    checked, done = _checks(place, home / "seals", environment, rounds), _cpu(lambda: _run(["bash", "-c", "true"]))
     floor, walk = 1000 * median(bare), 1000 * median(walks)
     enter, harvest = 1000 * (median(entered) - median(bare)), 1000 * median(harvests)
     numbers: dict[str, object] = {"tree": round(made, 2)}
     return {
         "enter": Reading(f"{floor:.0f} ms (`true`)", f"{enter + floor:.0f} ms", f"{enter:.0f} ms", enter, numbers),
         "harvest": Reading(f"{walk:.0f} ms (a walk)", f"{harvest:.0f} ms", f"{harvest:.0f} ms", harvest, {}),
+        "check": _over("`bash -c true`", done, checked),
+        "small check": _small(home, rounds, done),
     }
+
+
+def _over(what: str, floor: float, spent: float) -> Reading:
+    over = 1000 * (spent - floor)
+    return Reading(f"{1000 * floor:.0f} ms ({what})", f"{1000 * spent:.0f} ms", f"+{over:.0f} ms", over, {})
+
+
+def _small(home: Path, rounds: int, floor: float) -> Reading:
+    """The same for a project of 50 files."""
+    top = _project(home / "small", _PER_FOLDER)
+    place = Place(str(home / "small run"), str(top), "bench", str(home), "isolated")
+    place.open([], lambda _: None, 0.0)
+    return _over("`bash -c true`", floor, _checks(place, home / "small seals", os.environb, rounds))
+
+
+def _checks(place: Place, folder: Path, environment: Mapping[bytes, bytes], rounds: int) -> float:
+    """CPU of a check that does nothing, once its checkout stands, with some files changed before each."""
+    folder.mkdir()
+    work = Work(place.folder, place.top, place.run, place.raymond, "isolated", (), "on")
+    known = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+    given = Assignment(
+        checks=(Check(run="true"),),
+        timeout=60,
+        reruns=0,
+        environment=known,
+        cwd=place.top,
+        key="bench",
+        step=1,
+        folder=str(folder),
+        work=work,
+    )
+    spent = []
+    for number in range(rounds + 1):
+        for at in range(_CHANGED):
+            Path(place.slot.tree, "p0", f"f{at}.py").write_text(f"check {number}\n")
+        spent.append(_cpu(lambda: _run(gate_step.verifier(), msgspec.json.encode(given))))
+        print(f"  check {1000 * spent[-1]:.0f} ms", file=sys.stderr)
+    return median(spent[1:])
+
+
+def _run(argv: list[str], given: bytes = b"") -> None:
+    done = subprocess.run(argv, input=given, stdout=subprocess.PIPE, check=True)
+    if given and b'"verdict":"passed"' not in done.stdout:
+        raise RuntimeError(done.stdout.decode())
 
 
 def _project(path: Path, files: int) -> Path:
