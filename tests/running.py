@@ -22,9 +22,10 @@ from raymond.control.start import Choices
 from raymond.faces.lines import Lines
 from raymond.machine.events import Event, StepStarted
 from raymond.machine.run import Run
-from raymond.store import journal, loader, records
+from raymond.store import journal, loader, lock, records
 from raymond.store.home import Home
 from raymond.store.project import Project
+from raymond.store.run_folder import RunFolder
 from raymond.views.status import exit_code, main_result
 
 T = TypeVar("T")
@@ -279,6 +280,11 @@ class Room:
         for pid in self.processes():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def driver_of(folder: RunFolder) -> int:
+    """The process that drives a run, once it has signed: a signal to 0 would end whoever runs these tests."""
+    return until(lambda: (lock.holder(folder) or lock.Holder()).pid, "its driver")
 
 
 def state_of(pid: int) -> str:

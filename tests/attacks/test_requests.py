@@ -16,8 +16,7 @@ import pytest
 from attacks.steps import BARE, DISGUISES, KNOCK, RAYMOND, asking
 from raymond.machine.events import AskEnded, LimitsChanged, RequestTaken, RunStarted
 from raymond.machine.sender import Sender
-from raymond.store import lock
-from running import alive, until
+from running import alive, driver_of, until
 from trust.places import ASKS, Place, kill
 
 PERSON = {**ASKS, "START.sh": 'echo \'<ask next="END" approve="person">Deploy?</ask>\''}
@@ -344,10 +343,10 @@ def test_a_run_that_a_step_waits_for_is_not_resumed_beside_it(room: Place) -> No
         live.wait()
     with room.start("run", apart, "--id", "a", "--allow-start") as live:
         until(lambda: "apart" in room.project.ids(), "the run apart")
-        holder = until(lambda: lock.holder(room.project.run("apart")), "its driver")
+        driver = driver_of(room.project.run("apart"))
         live.signal(signal.SIGTERM)
         live.wait()
-    os.kill(holder.pid, signal.SIGKILL)
+    os.kill(driver, signal.SIGKILL)
     until(lambda: room.status("apart")["status"] == "interrupted", "its end")
     assert sorted(room.raymond("resume", "--all", "--dry-run").stdout.split()) == ["a", "apart", "o"]
 

@@ -11,8 +11,8 @@ import pytest
 
 from raymond.machine.events import AgentMoved, AgentPaused, RequestTaken
 from raymond.machine.requests import Request
-from raymond.store import inbox, journal, lock
-from running import GO, Ran, Room, alive, until
+from raymond.store import inbox, journal
+from running import GO, Ran, Room, alive, driver_of, until
 
 pytestmark = pytest.mark.slow
 HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
@@ -48,14 +48,13 @@ def orphan(room: Room, files: dict[str, str], status: str, *left: Request) -> No
     folder = room.project.run("r")
     until((room.path / "started").exists, "the script")
     until(lambda: journal.read(folder).run.statuses.get(status), "the agent")
-    holder = lock.holder(folder)
-    assert holder
-    os.kill(holder.pid, signal.SIGSTOP)
+    driver = driver_of(folder)
+    os.kill(driver, signal.SIGSTOP)
     for number, request in enumerate(left):
         path = inbox.leave(folder.inbox, request)
         os.utime(path, (number, number))
-    os.kill(holder.pid, signal.SIGKILL)
-    until(lambda: not alive(holder.pid), "the end of the driver")
+    os.kill(driver, signal.SIGKILL)
+    until(lambda: not alive(driver), "the end of the driver")
 
 
 def told(room: Room) -> list[str]:

@@ -12,8 +12,8 @@ import pytest
 
 from inside import DONE, Inside
 from raymond.control import runs
-from raymond.store import journal, lock
-from running import until
+from raymond.store import journal
+from running import driver_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -58,8 +58,7 @@ def test_a_long_check_runs_on_and_is_asked_for(slow: Inside) -> None:
 
 def test_a_check_whose_process_was_killed_runs_again_and_is_committed_once(slow: Inside) -> None:
     folder = slow.room.project.run("n")
-    holder = until(lambda: lock.holder(folder), "the driver")
-    os.kill(holder.pid, signal.SIGKILL)
+    os.kill(driver_of(folder), signal.SIGKILL)
     slow.room.clear()
     until(lambda: not runs.is_driven(folder), "its end")
     assert "the last item is being checked" in slow.refused("next", "--json")
