@@ -25,9 +25,9 @@ def command(id_: str | None) -> int:
     if applied.conflicts:
         print(f"error: nothing was written: you changed {many(len(applied.conflicts), 'file')} since", file=sys.stderr)
         _list(applied.conflicts)
-        tip = f"refs/raymond/{found.id}/tip"
-        shows = f"git diff {tip} -- FILE shows the difference"
-        print(f"hint: {shows}; git restore --source {tip} FILE takes the agent's", file=sys.stderr)
+        shows = f"git diff refs/raymond/{found.id}/tip -- FILE shows the difference"
+        takes = f"git restore --source refs/raymond/{found.id}/tip FILE takes the agent's"
+        print(f"hint: {shows}; {takes}", file=sys.stderr)
         return 1
     if not applied.changed:
         why = f"everything of {found.id} is there already" if applied.there else f"{found.id} has changed nothing"
