@@ -124,7 +124,7 @@ class Person:
         assert self.git("fsck", "--no-dangling", "--no-progress", "--strict") == ""
         assert [str(path) for path in (self.room / ".git").rglob("*.lock")] == []
         names = self.git("for-each-ref", "--format=%(refname)").splitlines()
-        ours = {f"refs/raymond/{self.id}/base", self.tip}
+        ours = {f"refs/raymond/{self.id}/{name}" for name in ("base", "tip", "applied")}
         assert {one for one in names if one.startswith("refs/raymond/")} <= ours
 
     def stand_still(self) -> None:
