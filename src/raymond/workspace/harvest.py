@@ -67,7 +67,7 @@ def harvest(slot: Slot, base: Origin) -> Harvest:
     index = _copy_index(slot)
     known, is_current = load_seen(slot)
     if not is_current:
-        # The index says what was taken so far: whoever was killed had not noted what it had seen.
+        # After a kill, what was seen is older than the index, which has everything that was taken.
         known = {path: known.get(path, _UNSEEN) for path in _listed(repository, index)}
     skipped = frozenset(os.fsencode(path) for path in (*base.installed, *base.data))
     survey = look(os.fsencode(slot.tree), known, skipped, lambda paths: ignored(repository, slot.rules, paths))
