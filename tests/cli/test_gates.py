@@ -186,7 +186,7 @@ def test_a_gate_can_be_tried_before_the_night(room: Room) -> None:
     assert green.returncode == 0
     assert re.fullmatch(
         r"sealed 1 file in \w+: a\n\$ sh a\n  \| a\n  exit code 0 after \w+\n"
-        r"a twin of this directory takes [\w.]+ \((overlay|copy|in place)\)\nSTART.md: passed\n",
+        r"a twin of this directory takes [\w.]+\nSTART.md: passed\n",
         green.stdout,
     )
     refused = room.raymond("gate", flow, "START", "--set", "START.gate=true")
@@ -198,20 +198,6 @@ def test_a_gate_can_be_tried_before_the_night(room: Room) -> None:
     assert (none.returncode, none.stderr) == (2, "error: A.sh has no gate\nhint: these have one: START.md\n")
     assert room.raymond("gate", flow, "NOPE").returncode == 2
     assert not room.home.exists(), "nothing was started"
-
-
-@pytest.mark.slow
-def test_the_verifier_is_told_how_much_it_may_copy(room: Room) -> None:
-    """From the settings of a person, which a project may only lower."""
-    check = f"'cp {room.home}/projects/*/runs/*/spool/*.gate seen.json'"
-    for person, project, most in (("", "", 2 << 30), ("3GB", "4GB", 3 << 30), ("3GB", "1MB", 1 << 20)):
-        room.settings(f'twin_max = "{person}"\n' if person and not project.startswith("1") else "")
-        if project:
-            (room.path / ".raymond").mkdir(exist_ok=True)
-            (room.path / ".raymond" / "config.toml").write_text(f'twin_max = "{project}"\n')
-        ran = room.command(gated(f"gate: {check}", "<result>one</result>"), id=f"r{most}")
-        assert ran.code == 0, ran.err
-        assert json.loads((room.path / "seen.json").read_text("utf-8"))["most"] == most
 
 
 @pytest.mark.parametrize("check", ["false; true", "false\ntrue\n", "echo a && false; echo b"])

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import stat
 import sys
 from collections.abc import Iterator
@@ -13,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from raymond.machine.events import AgentPaused, GateEnded, ReviewEnded, SealEnded
-from raymond.system import ancestry
-from running import GO, Ran, Room, until
+from running import Ran, Room, until
 from typist import Typist
 
 CHECK = "grep -q right answer.txt || { echo expected right; exit 1; }\n"
@@ -187,48 +185,6 @@ def test_others_are_told_once_that_something_waits(room: Room) -> None:
     assert review["why"].startswith("green only with the agent's tests/check.sh")
 
 
-def killed_while_exchanged(room: Room) -> Path:
-    """Kill a run while sealed files are in place: it is kept inside of the tree, where no overlay and no copy can be."""
-    room.environment["RAYMOND_HOME"] = str(room.path / "home")
-    check = room.path / "tests" / "check.sh"
-    check.write_text(f"grep -q right answer.txt && exit 0; touch sealed-runs; {GO}; exit 1\n")
-    with room.start("run", room.flow(FLOW), "--id", "r") as live:
-        until(lambda: (room.path / "sealed-runs").exists() or None, "the check with the sealed files")
-        assert "grep" in check.read_text()
-        live.process.kill()
-        live.process.wait()
-    return check
-
-
-@pytest.mark.slow
-def test_a_check_that_was_killed_with_sealed_files_in_place_leaves_none_there(room: Room) -> None:
-    check = killed_while_exchanged(room)
-    room.go()
-    done = room.raymond("resume", "r")
-    assert done.returncode == 3, done.stderr
-    assert check.read_text() == "true\n"
-    assert not [*(room.path / "home").rglob("seals/swap"), *(room.path / "home").rglob("seals/swap.files")]
-    assert os.path.exists(room.path / "answer.txt")
-
-
-@pytest.mark.slow
-def test_cancel_says_that_it_put_back_what_a_killed_verifier_had_exchanged(room: Room) -> None:
-    room.environment["RAYMOND_HOME"] = str(room.path / "home")
-    check, seen = room.path / "tests" / "check.sh", room.path / "sealed-runs"
-    check.write_text(f"grep -q right answer.txt && exit 0; echo $$ > part; mv part sealed-runs; {GO}; exit 1\n")
-    with room.start("run", room.flow(FLOW), "--id", "r") as live:
-        until(lambda: seen.exists() or None, "the check with the sealed files")
-        above = ancestry.line(int(seen.read_text()))
-        [verifier] = [one.pid for one in above if "raymond.verifier" in ancestry.command(one.pid)]
-        live.process.kill()
-        os.kill(verifier, signal.SIGKILL)
-        live.process.wait()
-    done = room.raymond("cancel", "r")
-    assert done.returncode == 0, done.stderr
-    assert check.read_text() == "true\n"
-    assert "a check was cut off: tests/check.sh is as the agent left it again\n" in done.stderr
-
-
 @pytest.mark.slow
 def test_a_check_that_was_red_before_the_work_says_so(room: Room) -> None:
     agent(room, 'grep -q "in the same way" prompts && echo right > answer.txt')
@@ -259,14 +215,6 @@ def test_a_check_that_was_green_before_the_work_shows_little(room: Room, does: s
     assert ran.code == 0, ran.err
     assert [event.as_before for event in ran.all(GateEnded)] == [is_regression]
     assert ("regression only: it was green before, and no test was added" in ran.err) == is_regression
-
-
-@pytest.mark.slow
-def test_cancelling_after_a_kill_gives_the_agent_its_files_back(room: Room) -> None:
-    check = killed_while_exchanged(room)
-    done = room.raymond("cancel", "r")
-    assert done.returncode == 0, done.stderr
-    assert check.read_text() == "true\n"
 
 
 @pytest.mark.slow

@@ -756,25 +756,6 @@ def test_clean_removes_everything_of_a_run_that_ended_and_nothing_of_another(roo
 
 
 @pytest.mark.slow
-def test_clean_keeps_the_only_copy_of_an_agents_files_where_the_project_was_moved(room: Room) -> None:
-    """A check was killed with sealed files in their place, and then the tree was moved."""
-    room.raymond("run", room.flow(DONE), "--id", "r")
-    seals = room.folder() / "seals"
-    (seals / "swap.files").mkdir(parents=True)
-    (seals / "swap.files" / "0").write_text("the work of the agent")
-    gone = str(room.path / "gone")
-    saved = {"path": "a", "kind": "file", "source": str(seals / "swap.files" / "0")}
-    (seals / "swap").write_text(json.dumps({"top": gone, "saved": [saved]}))
-    done = room.raymond("clean", "r")
-    assert done.returncode != 0
-    assert f"could not be put back: {gone} is gone\n" in done.stderr
-    assert "; raymond clean --force r removes them too\n" in done.stderr
-    assert (seals / "swap.files" / "0").exists()
-    assert room.raymond("clean", "--force", "r").returncode == 0
-    assert not seals.exists()
-
-
-@pytest.mark.slow
 def test_what_another_run_still_needs_stays(room: Room) -> None:
     for id in ("one", "two"):
         room.raymond("run", room.flow(LONG), "--id", id, "--input", "x" * 20_000)

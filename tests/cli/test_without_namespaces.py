@@ -1,6 +1,5 @@
-"""A machine that gives no namespaces to anybody: what is sealed is compared in a copy, or in place, and nothing is lost."""
+"""A machine that gives no namespaces to anybody: whoever changes what is sealed needs a person, and nothing is lost."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -55,7 +54,6 @@ def gated(room: Room, check: str, does: str) -> Ran:
         timeout=PATIENCE,
         check=False,
     )
-    assert not [name for name in os.listdir(room.folder() / "seals") if "swap" in name and not name.endswith(".lock")]
     assert not [*(room.folder() / "seals").glob("*.twin")]
     return Ran(room, "r", done.returncode, done.stdout, done.stderr)
 
@@ -68,33 +66,16 @@ def is_left(room: Room) -> None:
     assert (made["tests/check.sh"], made["answer.txt"], made["notes"]) == ("true\n", "wrong\n", "mine\n")
 
 
-@pytest.mark.parametrize(
-    ("check", "makefile", "way"),
-    [
-        ("make test", "", "copy"),
-        ("make -C {top} test", "", "in place"),
-        ("cd {top} && sh tests/check.sh", "", "in place"),
-        ("make test", "test:\n\tcd {top} && sh tests/check.sh\n", "in place"),
-        ("make test", "HERE = {top}\ntest:\n\tsh $(HERE)/tests/check.sh\n", "in place"),
-    ],
-    ids=["relative", "absolute", "cd", "recipe", "variable"],
-)
-def test_an_edited_check_is_reviewed(room: Room, check: str, makefile: str, way: str) -> None:
-    """A copy would be of no use to a check that goes back to the original."""
-    if makefile:
-        (room.path / "Makefile").write_text(makefile.format(top=room.path))
-    check = check.format(top=room.path)
-    ran = gated(room, check, EDIT)
+def test_an_edited_check_waits_for_a_person(room: Room) -> None:
+    ran = gated(room, "make test", EDIT)
     assert (ran.code, ran.out) == (3, ""), ran.err
     [found] = ran.all(GateEnded)
-    code = 2 if "make" in check else 1
-    reason = f"green only with the agent's tests/check.sh: as sealed, `{check}` ended with exit code {code}"
-    assert (found.verdict, found.reason, found.twin) == ("review", reason, way)
+    assert (found.verdict, found.changes, found.twin) == ("not comparable", ["changed tests/check.sh"], "")
+    assert found.reason.startswith("the check could not be repeated with the sealed files: ")
     is_left(room)
 
 
-def test_a_harmless_edit_passes(room: Room) -> None:
-    ran = gated(room, "make test", "echo '# tidy' >> tests/check.sh; echo right > answer.txt")
+def test_work_that_leaves_the_check_alone_passes(room: Room) -> None:
+    ran = gated(room, "make test", "echo right > answer.txt")
     assert (ran.code, ran.out) == (0, "done\n"), ran.err
-    [found] = ran.all(GateEnded)
-    assert (found.verdict, found.changes, found.twin) == ("passed", ["changed tests/check.sh"], "copy")
+    assert [one.verdict for one in ran.all(GateEnded)] == ["passed"]

@@ -90,7 +90,6 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
             f'notify            = ["tell me"]  # {user}\n'
             'durability        = "normal"  # default\n'
             'transcripts       = "full"  # default\n'
-            'twin_max          = "2GB"  # default\n'
             f'keep              = "7d"  # {user}\n'
             f'backends          = {{"mine":{{"command":["my-agent"]}}}}  # {user}\n'
             "prices            = not set  # default\n"
@@ -149,9 +148,6 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
             "tool_timeout = 5",
             'error: PATH: `tool_timeout` must be a duration, like 90s, 10m or 2h\nhint: tool_timeout = "30m"',
         ),
-        ('twin_max = "2 gigs"', 'error: PATH: `twin_max` must be a size, like 500MB or 2GB\nhint: twin_max = "2GB"'),
-        ("twin_max = 0", 'error: PATH: `twin_max` must be a size, like 500MB or 2GB\nhint: twin_max = "2GB"'),
-        ("twin_max = true", 'error: PATH: `twin_max` must be a size, like 500MB or 2GB\nhint: twin_max = "2GB"'),
         ("max_turns = 0", "error: PATH: `max_turns` must be a whole number, 1 or more\nhint: max_turns = 500"),
         (
             "unknown_turn_cost = -1",

@@ -36,8 +36,6 @@ class Round:
         self.workflow = RandomWorkflow(Random(f"{seed} workflow"), self.plan.features)
         room = folder / "room"
         flow = self.workflow.write(folder / "flow", room)
-        if self._chance.random() < 0.5 and not self.plan.workspace:
-            (folder / ".git").mkdir()  # then the runs are kept inside of the tree, and files are exchanged in place
         self.machine = Machine(folder, flow, self.plan.condition, self._chance, isolated=self.plan.workspace)
         self._flow = str(flow)
         self._left = {} if self.plan.workspace else self.workflow.left(room)

@@ -75,21 +75,6 @@ def test_a_seal_whose_verifier_was_killed_is_made_again(room: Room) -> None:
     assert len(ran.all(SealEnded)) == 1
 
 
-def test_a_verifier_that_is_killed_with_sealed_files_in_place_leaves_none_there(room: Room) -> None:
-    """Also when it was the last time: nobody runs the check again."""
-    room.environment["RAYMOND_HOME"] = str(room.path / "home")
-    check = room.path / "tests" / "check.sh"
-    check.parent.mkdir()
-    check.write_text(f"{RED}\n")
-    done = room.raymond("run", room.flow(flow(". tests/check.sh || kill -9 $PPID", "true")), "--id", "r")
-    assert done.returncode == 1, done.stderr
-    assert f"{KILLED}; the visit was cut off 5 times in a row" in done.stderr
-    assert done.stderr.count("a check was cut off: tests/check.sh is as the agent left it again") == 5
-    assert check.read_text() == "true"
-    left = [path.name for path in (room.path / "home").rglob("seals/*")]
-    assert not [name for name in left if name.endswith(".twin") or name in ("swap", "swap.files")]
-
-
 def test_the_twin_of_a_verifier_that_was_killed_is_removed(room: Room) -> None:
     check = room.path / "tests" / "check.sh"
     check.parent.mkdir()
@@ -111,34 +96,3 @@ def test_the_twin_of_a_driver_that_was_killed_is_removed_by_resume(room: Room) -
     room.go()
     assert room.resume().code == 3
     assert not [*room.folder().glob("seals/*.twin")]
-
-
-@pytest.fixture
-def exchanged(room: Room) -> Path:
-    """The file of an agent that a check has exchanged in place; the check, the verifier and the driver were killed."""
-    room.environment["RAYMOND_HOME"] = str(room.path / "home")
-    check = room.path / "tests" / "check.sh"
-    check.parent.mkdir()
-    check.write_text(f"{RED}\n")
-    gate = ". tests/check.sh || kill -9 $(ps -o ppid= -p $PPID) $PPID"
-    assert room.raymond("run", room.flow(flow(gate, "true")), "--id", "r").returncode == -9
-    assert check.read_text() == f"{RED}\n"
-    return check
-
-
-def test_a_run_is_not_removed_before_the_agent_has_its_files_back(room: Room, exchanged: Path) -> None:
-    done = room.raymond("clean", "--force", "r")
-    assert done.returncode == 0, done.stderr
-    assert exchanged.read_text() == "true"
-    assert not [*(room.path / "home").rglob("runs/r")]
-
-
-def test_a_run_stays_that_cannot_give_an_agent_its_files_back(room: Room, exchanged: Path) -> None:
-    [saved] = (room.path / "home").rglob("seals/swap.files/0")
-    kept = saved.rename(saved.with_name("elsewhere"))
-    done = room.raymond("clean", "--force", "r")
-    assert done.returncode != 0
-    assert "r stays: files of the agent that a check had exchanged could not be put back: " in done.stderr
-    kept.rename(saved)
-    assert room.raymond("clean", "--force", "r").returncode == 0
-    assert exchanged.read_text() == "true"

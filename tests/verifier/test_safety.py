@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.verifier import compiled, overlay, swap
+from raymond.verifier import compiled, overlay
 from verifier.desk import Desk
 
 
@@ -145,55 +145,6 @@ def test_compiled_files_that_only_others_can_change_do_not_stop_a_check(tmp_path
             os._exit(sys.exc_info()[0] is not None)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert (cache / "a.cpython-311.pyc").exists() == (whose != "ours")
-
-
-def exchange(folder: Path, top: Path) -> list[dict[str, object]]:
-    (folder / "sealed").write_text("sealed")
-    (top / "a").write_text("agent's")
-    return [{"path": "a", "kind": "file", "source": str(folder / "sealed"), "mode": 0o600, "mtime": 0}]
-
-
-def killed(path: Path) -> tuple[Path, Path]:
-    """The folder of the seals and the tree of a check that was killed while files were exchanged."""
-    folder, top = path / "seals", path / "top"
-    folder.mkdir()
-    top.mkdir()
-    child = os.fork()
-    if not child:
-        with swap.swapped(str(top), exchange(folder, top), str(folder)):
-            os._exit(0)
-    os.waitpid(child, 0)
-    return folder, top
-
-
-def test_exchanged_files_are_put_back_where_the_tree_was_moved_to(tmp_path: Path) -> None:
-    folder, top = killed(tmp_path)
-    top.rename(tmp_path / "moved")
-    swap.move(str(folder), str(tmp_path / "moved"))
-    assert swap.recover(str(folder)) == ["a"]
-    assert (tmp_path / "moved" / "a").read_text() == "agent's"
-
-
-def test_what_others_write_while_files_are_exchanged_is_kept(tmp_path: Path) -> None:
-    folder, top = tmp_path / "seals", tmp_path / "top"
-    folder.mkdir()
-    top.mkdir()
-    with swap.swapped(str(top), exchange(folder, top), str(folder)):
-        assert (top / "a").read_text() == "sealed"
-        (top / "a").write_text("another agent's")
-    assert (top / "a").read_text() == "agent's"
-    [kept] = Path(swap.kept(str(folder))).iterdir()
-    assert kept.read_text() == "another agent's"
-
-
-def test_what_a_person_has_written_after_a_kill_stays(tmp_path: Path) -> None:
-    folder, top = killed(tmp_path)
-    assert (top / "a").read_text() == "sealed"
-    (top / "a").write_text("a person's")
-    assert swap.recover(str(folder)) == ["a"]
-    assert (top / "a").read_text() == "a person's"
-    [kept] = Path(swap.kept(str(folder))).iterdir()
-    assert kept.read_text() == "agent's"
 
 
 @pytest.mark.slow

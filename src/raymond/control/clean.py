@@ -95,7 +95,6 @@ def remove(run: RunHandle, *, force: bool = False) -> None:
     folder = run.project.run(run.id)
 
     def first() -> None:
-        _give_back(run.id, folder.seals, force=force)
         _save_work(run.project, run.id, force=force)
 
     try:
@@ -130,31 +129,6 @@ def _save_work(project: Project, id: str, *, force: bool) -> None:
         more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
         hint = f"copy what you need from {place.slot.tree}, then raymond clean --force {id}"
         raise JournalError(f"{id} stays: {path}{more} in its workspace is nowhere else ({why})", hint=hint)
-
-
-def _give_back(id: str, seals: str, *, force: bool) -> None:
-    """Where a check was killed with sealed files in place of the agent's, those are only in the run: put them back."""
-    if not os.path.exists(os.path.join(seals, "swap")):
-        return
-    from raymond.verifier import swap
-
-    try:
-        tree = swap.tree_of(seals)
-        if tree and not os.path.isdir(tree):
-            if force:
-                return
-            raise _exchanged(id, seals, f"{tree} is gone", f"; raymond clean --force {id} removes them too")
-        swap.recover(seals)
-        is_left = swap.tree_of(seals)
-    except (OSError, ValueError) as error:
-        raise _exchanged(id, seals, str(error)) from None
-    if is_left:
-        raise _exchanged(id, seals, "the check still runs")
-
-
-def _exchanged(id: str, seals: str, why: str, way_out: str = "") -> JournalError:
-    what = f"{id} stays: files of the agent that a check had exchanged could not be put back: {why}"
-    return JournalError(what, hint=f"they are in {seals}/swap.files, and {seals}/swap says where they belong{way_out}")
 
 
 def unused(project: Project, *, dry_run: bool) -> Iterator[str | JournalError]:

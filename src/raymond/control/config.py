@@ -17,7 +17,6 @@ from raymond.language.policy_keys import PERMISSION_MODES, closed
 from raymond.language.tags import NAME
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.machine.prices import show as dollars
-from raymond.machine.run_started import TWIN_MAX
 from raymond.patterns import regex
 from raymond.store import settings_file
 from raymond.system import faults, files, git
@@ -238,9 +237,6 @@ KEYS: dict[str, Key] = {
         "tail: keep only the end of what each step said and printed",
         '"tail"',
         reach="tail full".split().index,
-    ),
-    "twin_max": Key(
-        amounts.size, TWIN_MAX, "bytes of a tree that may be copied to repeat a gate's check", '"2GB"', reach=float
     ),
     "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"', reach=_longer),
     "backends": Key(_backends, {}, "backends of your own", '{mine = {command = ["my-agent"]}}', table=True),

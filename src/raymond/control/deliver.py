@@ -33,7 +33,6 @@ from raymond.store.journal import Folded
 from raymond.store.lock import Lock, Squatter
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
-from raymond.verifier import remains
 
 if TYPE_CHECKING:
     from raymond.backends import Reply, Trouble
@@ -261,9 +260,6 @@ def _journal(
         return _clear(project, run, at_once=request.ends_steps) or refused
     # The driver is gone, and with it the step that the journal still calls running.
     ended = leftovers.end(project.run(id), run) if request.ends_steps and not refused else 0
-    for note in remains.put_back(project.run(id).seals):
-        if face:
-            face.on_note(note)
     was_running = agent is not None and agent.status == RUNNING
     for events in _cut(project, run, placed, request):
         commit(events)

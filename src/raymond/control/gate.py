@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import durations
-from raymond.control import config, doubts, preflight
+from raymond.control import doubts, preflight
 from raymond.errors import Diagnostic, UsageError
 from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
@@ -148,7 +148,6 @@ def _assignment(policy: Policy, folder: str, key: str) -> Assignment:
         folder=os.path.join(folder, "seals"),
         seal=policy.seal,
         unseal=policy.unseal,
-        most=config.load(config.tree_of(os.getcwd()))["twin_max"],
     )
 
 
@@ -178,5 +177,8 @@ def _names(sealed: Seal) -> list[str]:
 def _twin(given: Assignment, sealed: Seal, tell: Callable[[Told], None]) -> None:
     """Make a twin for nothing: a night may need one."""
     began = time.monotonic()
-    with twin.twin_of(sealed, [], os.path.join(given.folder, "try"), most=given.most) as made:
-        tell(Noted(f"a twin of this directory takes {durations.brief(time.monotonic() - began)} ({made.how})"))
+    try:
+        with twin.twin_of(sealed, [], os.path.join(given.folder, "try")):
+            tell(Noted(f"a twin of this directory takes {durations.brief(time.monotonic() - began)}"))
+    except OSError as error:
+        tell(Noted(f"no twin can be made here, so a person is asked if a sealed file changes: {error.strerror}"))

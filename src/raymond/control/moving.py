@@ -33,7 +33,6 @@ def move(project: Project, id: str, directory: str, *, force: bool = False) -> t
             _move_folder(project, target, id)
         folder = target.run(id)
         held.follow(folder)
-        _follow_exchanged(folder.seals, moved)
         book = journal.Journal(folder, folded.size, held)
         book.decide(folded.run, time(), journal.torn(folded))
         book.decide(folded.run, time(), [moved])
@@ -41,14 +40,6 @@ def move(project: Project, id: str, directory: str, *, force: bool = False) -> t
     finally:
         held.release()
     return target, moved
-
-
-def _follow_exchanged(seals: str, moved: RunMoved) -> None:
-    """A check that was killed may have left files exchanged: they are put back where the tree is now."""
-    if os.path.exists(os.path.join(seals, "swap")):
-        from raymond.verifier import swap  # hardly any run needs it
-
-        swap.move(seals, rebased(swap.tree_of(seals), moved.before, moved.after))
 
 
 def _checked(directory: str) -> str:

@@ -21,7 +21,6 @@ from raymond.machine import decide
 from raymond.machine.agent import SCRIPTED
 from raymond.machine.events import UNRECORDED, Decision, Recording, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
-from raymond.machine.run_started import TWIN_MAX
 from raymond.store import journal, loader, settings_file, sources
 from raymond.store import project as projects
 from raymond.store.loader import Loaded as Loaded
@@ -93,7 +92,6 @@ class Choices(Options, kw_only=True):
     unknown_turn_cost: float = UNKNOWN_TURN
     backend_was_typed: bool = False
     small_model: str = ""
-    twin_max: int = TWIN_MAX
     budget_from: str = ""
     most_budget: float = 0.0
     """The most that the site rules allow; 0 when they say nothing."""
@@ -177,7 +175,6 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         model=settings["model"],
         effort=settings["effort"],
         small_model=settings["small_model"],
-        twin_max=settings["twin_max"],
         tables=settings["backends"],
         prices=settings["prices"],
         unknown_turn_cost=settings["unknown_turn_cost"],
@@ -294,7 +291,6 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         model=options.model,
         effort=options.effort,
         small_model=settings.small_model or options.small_model,
-        twin_max=options.twin_max,
         budget=_budget(options, settings.budget),
         budget_from=_budget_from(options, settings.budget),
         max_iterations=_limit(options, "max_iterations", settings.max_iterations) or 0,

@@ -255,8 +255,7 @@ class Driver:
             if step.agent in self._conductor.waiting:
                 step.pause()
         recovery.clear(self.run, self._endings, adopted, self._left)
-        for note in recovery.tidy(self._host.seals):
-            self._face.on_note(note)
+        recovery.remove_twins(self._host.seals)
 
     # --- a round
 

@@ -1,5 +1,6 @@
 """After a restart: what becomes of the steps that the driver before us had started."""
 
+import os
 from collections.abc import Iterable
 
 from raymond import durations
@@ -7,7 +8,6 @@ from raymond.machine.inputs import Ending, Interruption
 from raymond.machine.run import Run, is_lost
 from raymond.steps.step import Step
 from raymond.store.leftovers import Leftovers
-from raymond.verifier import remains
 
 
 def adopt(steps: Iterable[Step], *, restart: bool) -> list[Step]:
@@ -29,10 +29,12 @@ def clear(run: Run, endings: Iterable[tuple[Step, Ending]], adopted: Iterable[St
     left.end_unknown(since, [step.pid for step in adopted])
 
 
-def tidy(seals: str) -> list[str]:
-    """Undo what checks that were cut off have left; what a person should know of it."""
-    remains.remove_twins(seals)
-    return remains.put_back(seals)
+def remove_twins(seals: str) -> None:
+    """Remove what checks that were cut off have left."""
+    if os.path.exists(seals):
+        from raymond.verifier import twin  # hardly any run needs it
+
+        twin.remove_left(seals)
 
 
 def notes(run: Run, now: float) -> list[str]:

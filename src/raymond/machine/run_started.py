@@ -42,10 +42,6 @@ UNRECORDED = Recording()
 """A single object, like ZERO."""
 
 
-TWIN_MAX = 2 << 30
-"""Bytes of a tree that may be copied to repeat a check in the copy, unless the settings say otherwise."""
-
-
 class RunStarted(Fact, frozen=True, kw_only=True):
     """A run was created; everything needed to resume it is here or in its source."""
 
@@ -111,7 +107,6 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """Its steps may start runs that outlive it."""
     red_first: bool = False
     """Checks also run before the work."""
-    twin_max: int = TWIN_MAX
     allow_test_edits: bool = False
     """Changes of what decides a check are accepted in advance."""
     on_ask: str = ""

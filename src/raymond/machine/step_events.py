@@ -158,7 +158,7 @@ class GateEnded(StepEnded, frozen=True, kw_only=True):
     digest: str = ""
     """Of these changes, as a person accepts them."""
     twin: str = ""
-    """How the check was repeated with the sealed files: by overlay, copy or in place; empty when it was not."""
+    """Where the check was repeated with the sealed files: in an overlay or a checkout; empty when it was not."""
     review: str = ""
     """The folder, among the seals of the run, with what a person looks at."""
     seal: str = ""

@@ -20,7 +20,6 @@ from raymond.system import faults
 from raymond.system.files import make_private, private
 from raymond.system.marks import MARK
 from raymond.system.processes import spawn
-from raymond.verifier import remains
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Work
 from raymond.verifier.environment import environment
 
@@ -109,7 +108,6 @@ class GateStep(Step):
             accepted=job.accepted,
             allows_edits=job.allows_edits,
             red_first=job.red_first,
-            most=job.twin_max,
         )
 
     @property
@@ -227,10 +225,10 @@ class GateStep(Step):
 
     def _die(self) -> None:
         """Somebody killed the verifier alone: it is started again, without the command that it ran beside it."""
+        from raymond.verifier import twin
+
         self.host.marks.end(step=self.number)
-        remains.remove_twins(self.host.seals, self.number)
-        for note in remains.put_back(self.host.seals):
-            self.host.show(self.agent, "note", note)
+        twin.remove_left(self.host.seals, self.number)
         spent = Spending(offset=self._record.end(interrupted=True))
         cause = _cause(self._exit)
         self.host.report(

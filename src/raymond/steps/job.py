@@ -80,7 +80,6 @@ class GateJob(Job, frozen=True, kw_only=True, tag=True):
     """The digest of the changes that a person has accepted."""
     allows_edits: bool
     red_first: bool
-    twin_max: int
 
     timeout: float
     reruns: int
@@ -138,7 +137,6 @@ def _gate_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> GateJob:
         accepted=visit.accepted,
         allows_edits=start.allow_test_edits,
         red_first=start.red_first,
-        twin_max=start.twin_max,
         agent=agent.id,
         state=agent.state,
         step=agent.step,

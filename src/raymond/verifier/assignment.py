@@ -5,7 +5,6 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from raymond.language.check import Check
-from raymond.machine.run_started import TWIN_MAX
 from raymond.machine.step_events import Verdict
 
 TAIL = 8 << 10
@@ -14,11 +13,6 @@ TAIL = 8 << 10
 
 Where: TypeAlias = Literal["", "twin", "control"]
 """Where a command runs: in the directory itself, with the sealed files put back, or in a twin without that."""
-
-
-Way: TypeAlias = Literal["overlay", "copy", "in place"]
-"""How a twin is made."""
-WAYS: tuple[Way, ...] = ("overlay", "copy", "in place")
 
 
 class Work(Struct, frozen=True):
@@ -67,8 +61,6 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Of a seal: run the checks too."""
     allows_edits: bool = False
     """Changes of sealed files were accepted in advance."""
-    most: int = TWIN_MAX
-    """Bytes of a tree that may be copied."""
     seal: tuple[str, ...] = ()
     """Patterns of files that are sealed besides those that are known to decide a check."""
     unseal: tuple[str, ...] = ()

@@ -17,20 +17,7 @@ from raymond.redaction import Secrets
 from raymond.system import git, stragglers
 from raymond.system.marks import Marks
 from raymond.verifier import command, compiled, control_plane, environment, seal, sealing
-from raymond.verifier.assignment import (
-    TAIL,
-    WAYS,
-    Assignment,
-    Began,
-    Ended,
-    Found,
-    Noted,
-    Printed,
-    Told,
-    Way,
-    Where,
-    Work,
-)
+from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Where, Work
 from raymond.verifier.command import HERE, Place, Result
 from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
@@ -54,10 +41,6 @@ def verify(given: Assignment, tell: Tell) -> Found:
     if given.turns:
         # An agent that goes on could change what is checked.
         stragglers.end(given.key, given.noted, lambda step: step in given.turns)
-    if given.folder and os.path.exists(os.path.join(given.folder, "swap")):  # of a verifier that was killed
-        from raymond.verifier import swap
-
-        swap.recover(given.folder)
     began = time.monotonic()
     if given.work:
         try:
@@ -286,8 +269,7 @@ class _Compared(Struct, frozen=True):
 
 def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change], tell: Tell) -> _Compared:
     """Run the checks with the sealed files put back, and if they are red then, once more without that."""
-    from raymond.verifier import swap  # hardly any gate needs a twin
-    from raymond.verifier.twin import twin_of
+    from raymond.verifier.twin import twin_of  # hardly any gate needs a twin
 
     lost = [one.path for one in changes if one.path in sealed.entries and not sealed.entries[one.path].can_be_put_back]
     if lost:
@@ -297,27 +279,25 @@ def _compare(given: Assignment, sealed: Seal, here: _Run, changes: list[Change],
     compiled.remove(sealed.rules.top)
     try:
         put_back = list({one.path: one for one in (*seal.new_files(sealed), *changes)}.values())
-        with twin_of(sealed, put_back, folder, most=given.most, ways=_ways(given, sealed)) as twin:
+        with twin_of(sealed, put_back, folder) as twin:
             there = _all(given, tell, "twin", twin.place)
-            place = sealed.rules.top if twin.how == "in place" else folder
-            is_full = _is_full(place, there)
+            is_full = _is_full(folder, there)
             written = [path for path in twin.rewritten() if _decides(sealed, path)] if there.is_green else []
         if written:
             reason = f"the check itself writes {_listed(written)}, so it cannot be told what it says as sealed"
-            return _Compared(replace(here.found, verdict="not comparable", reason=reason, twin=twin.how), there.printed)
+            found = replace(here.found, verdict="not comparable", reason=reason, twin="overlay")
+            return _Compared(found, there.printed)
         if there.is_green:
-            return _Compared(replace(here.found, twin=twin.how, flaky=there.found.flaky or here.found.flaky))
-        with twin_of(sealed, [], folder, most=given.most, ways=(twin.how,)) as same:
+            return _Compared(replace(here.found, twin="overlay", flaky=there.found.flaky or here.found.flaky))
+        with twin_of(sealed, [], folder) as same:
             control = _all(given, tell, "control", same.place)
-            is_full = is_full or _is_full(place, control)
+            is_full = is_full or _is_full(folder, control)
     except OSError as error:
         reason = f"the check could not be repeated with the sealed files: {error}"
         return _Compared(replace(here.found, verdict="not comparable", reason=reason))
-    if twin.how == "in place" and (kept := swap.kept(given.folder)):
-        tell(Noted(f"somebody wrote to files while they were exchanged: what it was is in {kept}"))
-    found = _weigh(here, there, control, changes, twin.how)
+    found = _weigh(here, there, control, changes)
     if is_full:
-        reason = f"the check could not be repeated with the sealed files: the disk of {os.path.dirname(place)} is full"
+        reason = f"the check could not be repeated with the sealed files: the disk of {given.folder} is full"
         found = replace(found, verdict="not comparable", reason=reason)
     return _Compared(found, there.printed, control.printed)
 
@@ -338,23 +318,17 @@ def _is_full(place: str, ran: _Run) -> bool:
     return found.f_bavail * found.f_frsize < _ROOM
 
 
-def _ways(given: Assignment, sealed: Seal) -> tuple[Way, ...]:
-    """How a twin can be made: a command that names the directory would leave a copy for the original."""
-    top = sealed.rules.top
-    return tuple(how for how in WAYS if how != "copy" or not any(top in one.run for one in given.checks))
-
-
-def _weigh(here: _Run, there: _Run, control: _Run, changes: list[Change], how: str) -> Found:
+def _weigh(here: _Run, there: _Run, control: _Run, changes: list[Change]) -> Found:
     red = there.found
     if not control.is_green:
         reason = f"it is red in a copy of the directory too, so nothing can be compared: {control.found.reason}"
-        return replace(red, verdict="not comparable", reason=reason, twin=how)
+        return replace(red, verdict="not comparable", reason=reason, twin="overlay")
     from raymond.verifier import counts
 
     less = counts.fewer(here.printed, there.printed)
     which = _listed([one.path for one in changes])
     reason = f"green only with the agent's {which}: as sealed, {red.reason}{f'; {less}' if less else ''}"
-    return replace(red, verdict="review", reason=reason, twin=how)
+    return replace(red, verdict="review", reason=reason, twin="overlay")
 
 
 def _listed(paths: list[str]) -> str:

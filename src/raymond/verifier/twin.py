@@ -1,35 +1,33 @@
 """Twin: the tree as it stands with the sealed files put back, for one more run of the check.
 
-As an overlay on the same path where namespaces allow it; else as a copy; else the files are exchanged in place. Never
-by `git worktree`: installed packages, settings and submodules are missing there, and it runs the hooks of the agent.
+It is an overlay on the same path; without namespaces there is none, and a person decides.
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from raymond.machine.run_started import TWIN_MAX
+from raymond.patterns import regex
+from raymond.system import folders
 from raymond.system.files import make_private
-from raymond.verifier import manifests, overlay, pack, swap
-from raymond.verifier.assignment import Way
+from raymond.verifier import manifests, overlay, pack
 from raymond.verifier.command import Place
 from raymond.verifier.seal import Change, Entry, Seal, content, digest_now
 
-_ROOTS: Mapping[Way, str] = {"overlay": "upper", "copy": "copy"}
-"""Where in the folder of a twin its files stand; of one in place, in the tree itself."""
+_NAME = regex(r"([0-9]+)\.twin")
 
 
 class Twin(Struct, frozen=True):
     """A twin that is ready."""
 
-    how: Way
     place: Place
     root: str = ""
     """Where the files stand that were put back."""
@@ -44,27 +42,31 @@ class Twin(Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def twin_of(
-    seal: Seal,
-    changes: Sequence[Change],
-    folder: str,
-    *,
-    most: int = TWIN_MAX,
-    ways: Sequence[Way] = ("overlay", "copy", "in place"),
-) -> Iterator[Twin]:
-    """A twin with what `changes` names put back; none of them, and it is a twin of the tree as it stands."""
+def twin_of(seal: Seal, changes: Sequence[Change], folder: str) -> Iterator[Twin]:
+    """A twin with what `changes` names put back. OSError: none can be made here."""
     make_private(folder)
     files = _stage(seal, changes, folder)
     try:
-        for how in ways:
-            with _MADE[how](seal, files, folder, most) as place:
-                if place is not None:
-                    put = tuple((one["path"], one["source"]) for one in files if one["kind"] == "file")
-                    yield Twin(how, place, os.path.join(folder, _ROOTS[how]) if how in _ROOTS else seal.rules.top, put)
-                    return
-        raise OSError("there is no way to make a twin of this tree")
+        place = _overlay(seal, files, folder)
+        put = tuple((one["path"], one["source"]) for one in files if one["kind"] == "file")
+        yield Twin(place, os.path.join(folder, "upper"), put)
     finally:
+        with contextlib.suppress(OSError):
+            # The kernel leaves a folder there that even its owner may not list.
+            os.chmod(os.path.join(folder, "work", "work"), 0o700)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_left(seals: str, step: int = 0) -> None:
+    """Remove the twin of a killed verifier, or of all: none of them may run. What cannot be removed stays."""
+    with contextlib.suppress(OSError), folders.opened(seals) as folder:
+        for name in os.listdir(folder):
+            found = _NAME.fullmatch(name)
+            if found and step in (0, int(found[1])):
+                with contextlib.suppress(OSError):
+                    os.chmod(os.path.join(name, "work", "work"), 0o700, dir_fd=folder)
+                with contextlib.suppress(OSError):
+                    folders.remove(name, folder)
 
 
 def _stage(seal: Seal, changes: Sequence[Change], folder: str) -> list[dict[str, Any]]:
@@ -96,8 +98,7 @@ def _content(seal: Seal, path: str, entry: Entry, packs: str) -> bytes:
     return manifests.put_back(os.path.basename(path), sealed, current) if current else sealed
 
 
-@contextlib.contextmanager
-def _overlay(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> Iterator[Place | None]:
+def _overlay(seal: Seal, files: list[dict[str, Any]], folder: str) -> Place:
     top = seal.rules.top
     upper, work, plan = (os.path.join(folder, name) for name in ("upper", "work", "plan"))
     make_private(upper)
@@ -109,76 +110,15 @@ def _overlay(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) ->
         said = {"top": top, "cwd": seal.cwd, "upper": upper, "work": work, "ready": ready, "files": files}
         json.dump(said, file)
     before = (sys.executable, "-I", "-S", overlay.__file__, plan)
-    if sys.platform != "linux" or _is_inside(folder, top) or not _works([*before, "true"]):
-        yield None
-        return
-    try:
-        yield Place("", before)
-    finally:
-        _open_up(folder)
-
-
-def _works(argv: Sequence[str]) -> bool:
-    try:
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, env={"PATH": os.defpath}
-        )
-    except OSError:
-        return False
-    return done.returncode == 0
-
-
-def _open_up(folder: str) -> None:
-    """The kernel leaves a folder there that even its owner may not list."""
-    with contextlib.suppress(OSError):
-        os.chmod(os.path.join(folder, "work", "work"), 0o700)
-
-
-@contextlib.contextmanager
-def _copy(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> Iterator[Place | None]:
-    top, made = seal.rules.top, os.path.join(folder, "copy")
-    if _is_inside(folder, top) or not _fits(top, most) or _is_named(seal, os.path.dirname(folder)):
-        yield None
-        return
-    argv = ["cp", "-a", *(["--reflink=auto"] if sys.platform == "linux" else []), "--", f"{top}/.", made]
-    if not _works(argv):
-        yield None
-        return
-    overlay.put_back(files, made)
-    yield Place(os.path.normpath(os.path.join(made, os.path.relpath(seal.cwd, top))))
-
-
-def _is_named(seal: Seal, packs: str) -> bool:
-    """Whether a sealed file, such as a recipe or a script of a virtual environment, has the path of the tree in it.
-
-    It would leave a copy for the original.
-    """
-    paths = {os.fsencode(one) for one in (seal.rules.top, os.path.realpath(seal.rules.top))}
-    kept = (one for one in seal.entries.values() if one.pack)
-    contents = (pack.read(os.path.join(packs, one.pack), one.offset, one.known[1]) for one in kept)
-    return any(path in content for content in contents for path in paths)
-
-
-def _fits(top: str, most: int) -> bool:
-    """Whether a tree is small enough to be copied."""
-    size = 0
-    for folder, _, names in os.walk(top):
-        for name in names:
-            with contextlib.suppress(OSError):
-                size += os.lstat(os.path.join(folder, name)).st_size
-        if size > most:
-            return False
-    return True
-
-
-@contextlib.contextmanager
-def _in_place(seal: Seal, files: list[dict[str, Any]], folder: str, most: int) -> Iterator[Place | None]:
-    with swap.swapped(seal.rules.top, files, os.path.dirname(folder)):
-        yield Place(seal.cwd)
+    if sys.platform != "linux" or _is_inside(folder, top):
+        raise OSError(errno.ENOTSUP, "this system has no overlays")
+    done = subprocess.run(
+        [*before, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False, env={"PATH": os.defpath}
+    )
+    if done.returncode:
+        raise OSError(errno.ENOTSUP, done.stderr.decode("utf-8", "replace").strip() or "there can be no overlay")
+    return Place("", before)
 
 
 def _is_inside(path: str, top: str) -> bool:
     return os.path.commonpath((os.path.realpath(path), os.path.realpath(top))) == os.path.realpath(top)
-
-
-_MADE: Mapping[Way, Any] = {"overlay": _overlay, "copy": _copy, "in place": _in_place}
