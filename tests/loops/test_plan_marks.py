@@ -25,7 +25,7 @@ def noted(old: str, new: str, path: str = SPEC) -> list[str]:
         ("**Status:** 🔵 Planned", "**Status:** ✅ Complete", "marked task 1.4.1 as complete"),
         ("**Status:** 🔵 Planned", "**Status:** ✅ Complete\n**Verified:** true", "marked task 1.4.1 as verified"),
         ("`sh check.sh`", "`true`", "changed the check of task 1.4.1"),
-        ("`sh check.sh`", "`sh check.sh`\n- unseal: check.sh", "changed the check of task 1.4.1"),
+        ("`sh check.sh`", "`sh check.sh`\n- may: check.sh", "changed the check of task 1.4.1"),
     ],
 )
 def test_a_task_is_named(old: str, new: str, says: str) -> None:

@@ -19,8 +19,8 @@ CHANGES = "echo 'echo 2' > greet.sh; echo ITERATION_COMPLETE"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("more", "code", "verified"), [("", 1, "false"), ("- unseal: greet.sh\n", 0, "true")])
-def test_a_file_that_the_check_runs_is_changed_without_a_review_only_if_the_task_unseals_it(
+@pytest.mark.parametrize(("more", "code", "verified"), [("", 1, "false"), ("- may: greet.sh\n", 0, "true")])
+def test_a_file_that_the_check_runs_is_changed_without_a_review_only_if_the_task_may(
     tmp_path: Path, more: str, code: int, verified: str
 ) -> None:
     spec = "docs/implementation/1-core/1.1-greetings.md"

@@ -28,7 +28,7 @@ def between(old: str, new: str, own: str, path: str) -> tuple[list[str], list[st
 
 def check(task: Task) -> tuple[object, ...]:
     """All that decides whether a task is verified."""
-    return task.check, task.is_manual, task.criteria, task.problem, task.retries, task.seal, task.unseal
+    return task.check, task.is_manual, task.criteria, task.problem, task.retries, task.seal, task.may
 
 
 def _kept(task: Task) -> tuple[object, ...]:

@@ -80,7 +80,7 @@ def check_tasks(
 def _decides(task: Task) -> tuple[object, ...]:
     """What of a task decides when it is verified, and for which story."""
     own = (task.check, task.is_manual, task.criteria, task.problem)
-    return (*own, task.retries, task.seal, task.unseal, task.implements, task.proposed)
+    return (*own, task.retries, task.seal, task.may, task.implements, task.proposed)
 
 
 def _kept(check: Check | None) -> str:
@@ -96,7 +96,7 @@ def _verification(task: Task) -> str:
     """The check of a task in words."""
     if not task.check:
         return "manual" if task.is_manual else "none"
-    is_all = _is_plain(task.check) and not (task.retries or task.seal or task.unseal or task.proposed)
+    is_all = _is_plain(task.check) and not (task.retries or task.seal or task.may or task.proposed)
     return f"`{task.check.run}`" if is_all else f"`{task.check.run}` with settings of its own"
 
 

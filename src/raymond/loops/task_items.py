@@ -35,7 +35,7 @@ def item_of(placed: Placed, settings: Settings, group: str = "") -> Item:
         title=titled(f"{task.id}. {task.title}"),
         verification=kind,
         priority=1,
-        metadata=Metadata(retries=task.retries, seal=task.seal, unseal=task.unseal),
+        metadata=Metadata(retries=task.retries, seal=task.seal, may=task.may),
         details=_body(placed, settings),
         raw="",
         start=task.start,

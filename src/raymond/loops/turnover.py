@@ -268,7 +268,7 @@ def _described(item: Item, settings: Settings) -> dict[str, str]:
         "checks": checks.written(item.commands),
         "check_timeout": f"{timeout:g}s",
         "seal": "\n".join(item.metadata.seal),
-        "unseal": "\n".join(item.metadata.unseal),
+        "may": "\n".join(item.metadata.may),
         "on_review": "ASIDE.py" if settings.on_review == "set-aside" else "",
         "on_fail": item.metadata.on_fail or "",
         "attempts": "" if item.metadata.retries is None else str(item.metadata.retries + 1),

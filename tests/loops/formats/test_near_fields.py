@@ -127,8 +127,8 @@ def test_another_misspelled_field_of_a_story_is_told(line: str, said: str) -> No
 
 
 def test_what_a_task_may_change_is_read() -> None:
-    found, doubts = task("**Verification:**\n- command: sh a.sh --version\n- unseal: a.sh, `lib/*.sh`\n- seal: b")
-    assert (found.unseal, found.seal, found.problem, doubts) == (("a.sh", "lib/*.sh"), ("b",), "", [])
+    found, doubts = task("**Verification:**\n- command: sh a.sh --version\n- may: a.sh, `lib/*.sh`\n- seal: b")
+    assert (found.may, found.seal, found.problem, doubts) == (("a.sh", "lib/*.sh"), ("b",), "", [])
 
 
 def test_each_name_is_compared_once() -> None:

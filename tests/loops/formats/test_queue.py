@@ -91,7 +91,7 @@ def test_indented_lines_are_metadata_or_details() -> None:
         "   - **On-fail:** Create-Fix-Task",
         "   - Tasks: 1.4.1, 1.4.2",
         "   - Seal: tests/**, `*.{js,ts}`",
-        "   - Unseal: a.txt",
+        "   - May: a.txt",
         "   - Seal: b.txt",
         "   - Note: a detail",
         "",

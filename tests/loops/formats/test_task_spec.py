@@ -303,7 +303,7 @@ def test_an_agent_may_have_proposed_it() -> None:
                 (5, "`smoke` is not a type of verification: it is `command` or `manual`"),
                 (
                     6,
-                    "`note: b` is not read: a verification has command, expected, timeout, retries, type, criteria, seal, unseal",
+                    "`note: b` is not read: a verification has command, expected, timeout, retries, type, criteria, seal, may",
                 ),
             ],
         ),

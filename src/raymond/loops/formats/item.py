@@ -28,7 +28,7 @@ class Metadata(Struct, frozen=True):
     on_fail: OnFail | None = None
     tasks: tuple[str, ...] = ()
     seal: tuple[str, ...] = ()
-    unseal: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
 
 
 class Item(Struct, frozen=True):

@@ -16,7 +16,7 @@ _FIELDS = {
     "on-fail": "on_fail",
     "tasks": "tasks",
     "seal": "seal",
-    "unseal": "unseal",
+    "may": "may",
 }
 _LINE = regex(rf"\s+[-*+]\s+(?:\*\*|__)?({'|'.join(_FIELDS)})(?:\*\*|__)?\s*:(.*)", re.IGNORECASE)
 _RETRIES = regex(r"[0-9]{1,3}")
@@ -96,14 +96,14 @@ def globs(text: str) -> tuple[str, ...]:
     return tuple(bare for glob in parts if (bare := glob.strip().strip("`").strip()))
 
 
-_LISTS = ("tasks", "seal", "unseal")
+_LISTS = ("tasks", "seal", "may")
 _READERS: dict[str, Callable[[str], Any]] = {
     "timeout": _timeout,
     "retries": _retries,
     "on_fail": _on_fail,
     "tasks": _tasks,
     "seal": globs,
-    "unseal": globs,
+    "may": globs,
 }
 _EXPECTED = {
     "timeout": "a duration such as 120s",

@@ -25,7 +25,7 @@ class Task(Struct, frozen=True, kw_only=True):
     criteria: tuple[str, ...] = ()
     retries: int | None = None
     seal: tuple[str, ...] = ()
-    unseal: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
     last_attempt: str = ""
     context: str = ""
     implements: tuple[str, ...] = ()

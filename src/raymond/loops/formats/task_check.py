@@ -10,7 +10,7 @@ from raymond.language.check import Check, expectation
 from raymond.loops.formats import item_head, item_metadata, masks, queue
 from raymond.patterns import regex
 
-KEYS = ("command", "expected", "timeout", "retries", "type", "criteria", "seal", "unseal")
+KEYS = ("command", "expected", "timeout", "retries", "type", "criteria", "seal", "may")
 _KEY = regex(
     rf"([ \t\xa0]*)[-*+][ \t\xa0]+(?:\*\*|__|`)?({'|'.join(KEYS)})(?:\*\*|__|`)?[ \t\xa0]*:(?:\*\*|__)?", re.IGNORECASE
 )
@@ -31,7 +31,7 @@ class Verification(Struct):
     criteria: tuple[str, ...] = ()
     retries: int | None = None
     seal: tuple[str, ...] = ()
-    unseal: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
     problem: str = ""
     doubts: list[tuple[str, int]] = []
     """What is odd, and where."""
@@ -47,7 +47,7 @@ class _Reader:
         self.values: dict[str, str] = {}
         self.criteria: list[list[str]] = []
         """The lines of each."""
-        self.globs: dict[str, list[str]] = {"seal": [], "unseal": []}
+        self.globs: dict[str, list[str]] = {"seal": [], "may": []}
         self.points: list[tuple[str, int]] = []
         """Lines of the list that have no key we know."""
         self.key = ""
@@ -156,7 +156,7 @@ class _Reader:
         elif kind == "none":
             self.problem("it says both that there is none and a command", at)
         self._points()
-        found.seal, found.unseal = tuple(self.globs["seal"]), tuple(self.globs["unseal"])
+        found.seal, found.may = tuple(self.globs["seal"]), tuple(self.globs["may"])
         found.criteria = tuple(map(" ".join, self.criteria))
         fields = self._expected(at)
         if command and not found.problem:

@@ -149,7 +149,7 @@ class _Reader:
             criteria=found.criteria,
             retries=found.retries,
             seal=found.seal,
-            unseal=found.unseal,
+            may=found.may,
             problem=problem,
         )
 

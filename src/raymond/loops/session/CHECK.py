@@ -5,7 +5,7 @@
 # gate: "{{checks}}"
 # gate_timeout: "{{check_timeout}}"
 # seal: "{{seal}}"
-# unseal: "{{unseal}}"
+# unseal: "{{may}}"
 # on_review: "{{on_review}}"
 # on_fail: UNVERIFIED.py
 # ///
