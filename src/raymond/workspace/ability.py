@@ -72,9 +72,9 @@ def _probe(slot: Slot, project: str) -> Ability:
         ],
         "overlays": [
             {
-                "lowerdir": project,
-                "upperdir": f"{slot.layer}/upper",
-                "workdir": f"{slot.layer}/work",
+                "lower": [project],
+                "upper": f"{slot.layer}/upper",
+                "work": f"{slot.layer}/work",
                 "folders": {"layered": f"{project}/layered"},
             }
         ],

@@ -65,6 +65,20 @@ def follow(slot: Slot, source: Slot, base: Origin, wanted: str, *, keep: bool) -
         return entries
 
 
+def place_again(slot: Slot, base: Origin) -> None:
+    """Let a checkout with packages of its own have those of the person again."""
+    with folders.opened(slot.tree) as top:
+        for path in base.installed:
+            _remove(top, os.fsencode(path))
+    only = msgspec.structs.replace(base, data=[])
+    carried.place(only, base.top, slot.tree, whole=True)
+
+
+def is_whole(slot: Slot) -> bool:
+    """Whether there is a checkout, and not what a kill has left of one."""
+    return os.path.exists(_note(slot))
+
+
 def _note(slot: Slot) -> str:
     return f"{slot.path}/written"
 

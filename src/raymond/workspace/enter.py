@@ -199,11 +199,15 @@ def _opened(path: str) -> int:
 def _overlaid(overlay: "dict[str, Any]") -> "list[tuple[dict[str, Any], int]]":
     """Folders of one overlay, each a mount of its own."""
     context = _call("overlay", _libc.syscall(_FSOPEN, b"overlay", 1))
-    os.makedirs(overlay["workdir"], mode=0o700, exist_ok=True)
-    folders = {name: os.open(overlay[name], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for name in _OVERLAY}
-    for name, fd in folders.items():
+    os.makedirs(overlay["work"], mode=0o700, exist_ok=True)
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    options = {"lowerdir": overlay["lower"], "upperdir": [overlay["upper"]], "workdir": [overlay["work"]]}
+    folders = []
+    for name, paths in options.items():
+        opened = [os.open(path, flags) for path in paths]
+        folders += opened
         # An option holds 256 characters.
-        _configure(context, 1, name, f"/proc/self/fd/{fd}")
+        _configure(context, 1, name, ":".join(f"/proc/self/fd/{fd}" for fd in opened))
     _configure(context, 0, "userxattr", None)
     _configure(context, 6, None, None)
     mounted = _call("overlay", _libc.syscall(_FSMOUNT, context, 1, 0))
@@ -215,11 +219,8 @@ def _overlaid(overlay: "dict[str, Any]") -> "list[tuple[dict[str, Any], int]]":
         return [({**carried, "at": at}, _opened(f"/tmp/{name}")) for name, at in found]
     finally:
         _call("umount", _libc.umount2(b"/tmp", _DETACH))
-        for fd in (context, mounted, *folders.values()):
+        for fd in (context, mounted, *folders):
             os.close(fd)
-
-
-_OVERLAY = ("lowerdir", "upperdir", "workdir")
 
 
 def _configure(context: int, command: int, key: str | None, value: str | None) -> None:

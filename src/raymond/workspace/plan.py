@@ -24,6 +24,8 @@ _CACHES = (".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg", ".m2/rep
 """Below the home: what tools download once. They may write there, to a layer that goes with the workspace."""
 _TOOLCHAINS = (".rustup",)
 """Below the home: what programs on the PATH need and do not lie beside."""
+INSTALLED = "installed"
+"""The layer over installed packages."""
 _BROAD = (".local", ".local/share", ".local/state", ".config", ".cache")
 """Folders of the home that hold what belongs to many programs."""
 
@@ -38,14 +40,15 @@ def make(
     environment: Mapping[bytes, bytes],
     shown: Mapping[str, bool],
     written: Mapping[str, str] = {},
+    installed: str = "",
     only_reads: bool = False,
     net: str,
     name: str,
 ) -> dict[str, Any]:
     """The plan for a step called `name`; `raymond` is RAYMOND_HOME, `shown` are paths of the step's own.
 
-    `written` are other places that it may write, by the path at which it finds each. If it `only_reads`, it may not
-    write the tree.
+    `written` are other places that it may write, by the path at which it finds each. `installed` is a layer that lies
+    over the person's packages, below what the step writes to them. If it `only_reads`, it may not write the tree.
     """
     home, raymond, top = (os.path.realpath(path) for path in (home, raymond, base.top))
     common = git.directories(base.top)[1]
@@ -81,7 +84,7 @@ def make(
         "cwd": cwd,
         "mounts": list(unique.values()),
         "overlays": [
-            *_layer(slot, name, "installed", top, {one: os.path.join(top, one) for one in base.installed}),
+            *_layer(slot, name, INSTALLED, top, {one: os.path.join(top, one) for one in base.installed}, installed),
             *_caches(slot, name, home),
         ],
     }
@@ -108,20 +111,23 @@ def _bind(source: str, at: str, *, write: bool = False, optional: bool = False) 
     return {**about, "is_file": not os.path.isdir(source)}
 
 
-def _layer(slot: Slot, step: str, name: str, lower: str, folders: Mapping[str, str]) -> list[dict[str, Any]]:
+def _layer(
+    slot: Slot, step: str, name: str, lower: str, folders: Mapping[str, str], between: str = ""
+) -> list[dict[str, Any]]:
     """Folders below `lower`, and where a step may write to them without changing them: one overlay for all of them."""
     if not folders:
         return []
     # What steps have written is for all of them. What the kernel works with is for one: the next one that enters would
     # take it away from a step that is inside. Two that are inside may not both make the same folder in the layer.
-    upper, work = f"{slot.layer}/{name}/upper", f"{slot.work(step)}/{name}"
+    upper, work = slot.upper(name), f"{slot.work(step)}/{name}"
     os.makedirs(upper, mode=0o700, exist_ok=True)
     for one in folders:
         whole, made = os.path.join(lower, one), os.path.join(upper, one)
         if os.path.isdir(whole) and not os.path.isdir(made):
             os.makedirs(made, mode=0o700)
             shutil.copystat(whole, made)
-    return [{"lowerdir": lower, "upperdir": upper, "workdir": work, "folders": dict(folders)}]
+    lowers = [between, lower] if between else [lower]
+    return [{"lower": lowers, "upper": upper, "work": work, "folders": dict(folders)}]
 
 
 def _caches(slot: Slot, step: str, home: str) -> Iterator[dict[str, Any]]:

@@ -23,6 +23,10 @@ _LONG = 30.0
 """Seconds to wait for git to end that a killed process had started."""
 
 
+class StillInside(WorkspaceError):
+    """A step is at work in a tree."""
+
+
 class Origin(Struct, frozen=True, kw_only=True):
     """What a tree began with: the content of the file `whole`, without which the tree is discarded."""
 
@@ -72,6 +76,10 @@ class Slot(Struct, frozen=True):
     def layer(self) -> str:
         """What steps wrote over folders of the person's."""
         return f"{self.path}/layer"
+
+    def upper(self, name: str) -> str:
+        """The one of these layers that has this name."""
+        return f"{self.layer}/{name}/upper"
 
     def work(self, step: str) -> str:
         """What the kernel needs for that, while a step is inside."""
@@ -145,7 +153,7 @@ class Slot(Struct, frozen=True):
 
     @contextlib.contextmanager
     def alone(self, *, patience: float = 0.0) -> Iterator[None]:
-        """Nothing is inside while the block runs, and nothing enters. WorkspaceError: something is inside.
+        """Nothing is inside while the block runs, and nothing enters. StillInside: something is.
 
         The commands of git that the block runs hold the lock, too: when we are killed, it is free when they have ended.
         """
@@ -154,7 +162,7 @@ class Slot(Struct, frozen=True):
         try:
             while not self._take(fd):
                 if time.monotonic() >= until:
-                    raise WorkspaceError(f"a step is still at work in {self.tree}", hint="wait for it, or stop the run")
+                    raise StillInside(f"a step is still at work in {self.tree}", hint="wait for it, or stop the run")
                 time.sleep(SOON)
             os.set_inheritable(fd, True)
             yield
