@@ -65,7 +65,7 @@ def test_the_first_line_the_journal_status_and_json_say_where_agents_work(room: 
     ran = room.command(WRITES, "--workspace", "isolated")
     assert ran.lines[0] == "run r started isolated: flow at START.sh, budget $10.00 (default)"
     [started] = ran.all(RunStarted)
-    assert (started.workspace, started.carry, started.lend, started.net) == ("isolated", [], [], "on")
+    assert (started.workspace, started.carry, started.lend, started.net) == ("isolated", [], [], "")
     head = git(room, "rev-parse", "HEAD").strip()
     assert ran.all(TreeMade) == [TreeMade(head=head, commit=head)]
     [saved] = ran.all(WorkSaved)

@@ -114,7 +114,8 @@ def _workspace(plan: Plan) -> list[str]:
     lent = f"; lent: {', '.join(start.lend)}" if start.lend else ""
     carried = f"; carried: {', '.join(start.carry)}" if start.carry else ""
     net = "; no network" if start.net == "off" else ""
-    return [f"works:    {words.way(start.workspace)}{carried}{lent}{net}"]
+    setup = [f"setup:    {start.setup} (when the work names other dependencies)"] if start.setup else []
+    return [f"works:    {words.way(start.workspace)}{carried}{lent}{net}", *setup]
 
 
 def _rights(plan: Plan) -> str:

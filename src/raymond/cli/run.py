@@ -92,7 +92,7 @@ def _show(made: "Plan", given: StartFlags) -> int:
         sys.stdout.write(dry_run.show(made))
     states = [one.state for one in made.gates] if given.run_gates else []
     start = made.start
-    where = Where(narrowed(start.workspace, ""), start.carry, start.lend, start.net)
+    where = Where(narrowed(start.workspace, ""), start.carry, start.lend, start.net, start.setup)
     found = gate.run(states, where, sys.stderr if as_json else sys.stdout)
     if as_json:
         sys.stdout.write(dry_run.document(made, found))

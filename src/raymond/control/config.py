@@ -238,6 +238,13 @@ KEYS: dict[str, Key] = {
         '"tail"',
         reach="tail full".split().index,
     ),
+    "may_change": Key(
+        _texts,
+        [],
+        "the only files that agents in a workspace may change",
+        '["src/**"]',
+        reach=lambda some: float(not some),
+    ),
     "keep": Key(duration, 30 * 86400.0, "how long `clean` keeps a finished run", '"30d"', reach=_longer),
     "backends": Key(_backends, {}, "backends of your own", '{mine = {command = ["my-agent"]}}', table=True),
     "prices": Key(_prices, {}, "what models cost", "{my-model = {input = 1.25, output = 10.00}}", table=True),

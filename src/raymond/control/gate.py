@@ -22,7 +22,7 @@ from raymond.system.marks import MARK, Marks
 from raymond.verifier import globs, sealing, twin
 from raymond.verifier.assignment import Assignment, Found, Noted, Told, Work
 from raymond.verifier.environment import environment
-from raymond.verifier.gate import trial, verify
+from raymond.verifier.gate import verify
 from raymond.verifier.seal import Seal
 
 _NAMED = 50
@@ -78,13 +78,15 @@ class Where(Struct, frozen=True):
     way: Way = "here"
     carry: Sequence[str] = ()
     lend: Sequence[str] = ()
-    net: str = "on"
+    net: str = ""
+    setup: str = ""
 
 
 def where_of(loaded: Loaded, way: Way | None) -> Where:
     """Where they would work in a run of this workflow that is started with that flag, or without."""
     settings = loaded.workflow.settings
-    return Where(narrowed(way or settings.workspace, ""), settings.carry, settings.lend, settings.net or "on")
+    found = narrowed(way or settings.workspace, "")
+    return Where(found, settings.carry, settings.lend, settings.net, settings.setup)
 
 
 def try_out(state: State, where: Where, tell: Callable[[Told], None]) -> Found:
@@ -95,6 +97,8 @@ def try_out(state: State, where: Where, tell: Callable[[Told], None]) -> Found:
 
 def _try_placed(policy: Policy, way: Way, where: Where, tell: Callable[[Told], None]) -> Found:
     """Run a gate where one of a run with a workspace would run: in a checkout of the project as it stands."""
+    from raymond.control import workspaces
+    from raymond.verifier import placed
     from raymond.workspace import publish, tree
     from raymond.workspace.place import Place
 
@@ -105,12 +109,15 @@ def _try_placed(policy: Policy, way: Way, where: Where, tell: Callable[[Told], N
     with tempfile.TemporaryDirectory(prefix=f"{run}-", dir=project.home.path) as folder:
         place = Place(f"{folder}/workspace", project.tree, run, project.home.path, way)
         lend = tuple(where.lend if policy.lend is None else policy.lend)
-        net = "off" if "off" in (where.net, policy.net) else "on"
+        net = "off" if "off" in (where.net, policy.net) else policy.net or where.net
         try:
             place.open(list(where.carry), lambda text: tell(Noted(text)), time.time())
-            work = Work(place.folder, place.top, run, place.raymond, way, lend, net)
+            setup = where.setup or workspaces.setup(project)
+            work = Work(place.folder, place.top, run, place.raymond, way, lend, net, setup)
             given = _assignment(policy, folder, run)
-            return trial(replace(given, work=work, cwd=os.getcwd()), work, tell)
+            return placed.trial(replace(given, work=work, cwd=os.getcwd()), work, tell)
+        except OSError as error:
+            return Found(verdict="could not start", reason=f"the check cannot be judged: {error}")
         finally:
             publish.drop(project.tree, f"refs/raymond/{run}/base")
             place.drop()

@@ -92,6 +92,7 @@ class Choices(Options, kw_only=True):
     unknown_turn_cost: float = UNKNOWN_TURN
     backend_was_typed: bool = False
     small_model: str = ""
+    may_change: list[str] = []
     budget_from: str = ""
     most_budget: float = 0.0
     """The most that the site rules allow; 0 when they say nothing."""
@@ -175,6 +176,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         model=settings["model"],
         effort=settings["effort"],
         small_model=settings["small_model"],
+        may_change=settings["may_change"],
         tables=settings["backends"],
         prices=settings["prices"],
         unknown_turn_cost=settings["unknown_turn_cost"],
@@ -224,12 +226,19 @@ def _prepared(loaded: Loaded, options: Choices) -> Prepared:
     warnings = doubts.located(found, loaded)
     if options.strict:
         doubts.refuse(warnings)
-    asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
     if started.workspace == "here" and not workflow.has_workspaces:
+        for state in workflow.states.values():
+            if state.policy.may_change:
+                hint = "use --workspace isolated or copy"
+                raise UsageError(f"{state.name} has `may_change`, which needs a workspace", hint=hint)
+        asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
         return Prepared(preflight.check_start(asked), warnings)
     from raymond.control import workspaces
 
-    workspaces.check(projects.at(os.getcwd()), started, workflow)
+    project = projects.at(os.getcwd())
+    workspaces.check(project, started, workflow)
+    started = replace(started, setup=started.setup or workspaces.setup(project))
+    asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
     checked = preflight.check_start(asked)
     workspaces.logins(checked, workflow, options.tables)
     return Prepared(checked, warnings)
@@ -319,7 +328,9 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         workspace=options.workspace or settings.workspace or "here",
         carry=list(settings.carry),
         lend=list(settings.lend),
-        net=settings.net or "on",
+        net=settings.net,
+        setup=settings.setup,
+        may_change=options.may_change,
         on_ask="fail" if options.on_ask == "fail" else "",
         apart=options.apart,
         recording=options.recording,

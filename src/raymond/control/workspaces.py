@@ -66,6 +66,15 @@ def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
             raise UsageError(f"steps cannot be isolated on this machine: {able.problem}", hint=able.hint)
 
 
+def setup(project: Project) -> str:
+    """The command that installs the project's packages again, by what made them; empty when that is not known."""
+    from raymond.verifier import dependencies
+    from raymond.workspace import carried
+
+    folders = [os.path.relpath(one, project.tree) for one in git.untracked_folders(project.tree)]
+    return dependencies.setup(project.tree, [one for one in folders if carried.is_installed(f"{project.tree}/{one}")])
+
+
 def logins(start: RunStarted, workflow: Workflow, tables: Tables) -> list[str]:
     """What people should know of the logins that isolated agents are lent; refused where one cannot be lent."""
     possible = reach.of(workflow).possible

@@ -9,10 +9,10 @@ from typing import Any
 
 from raymond.patterns import regex
 
-KEYS = ("gate", "gate_timeout", "seal", "unseal", "on_review")
+KEYS = ("gate", "gate_timeout", "seal", "unseal", "may_change", "on_review")
 """The keys that may have one."""
 _WHOLE = regex(r"\s*\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}\s*")
-_LISTS = ("seal", "unseal")
+_LISTS = ("seal", "unseal", "may_change")
 _TABLE = '[{"'
 
 

@@ -49,6 +49,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     gate_env: dict[str, str] = {}
     seal: tuple[str, ...] = ()
     unseal: tuple[str, ...] = ()
+    may_change: tuple[str, ...] = ()
     on_review: str = ""
     evaluator: Evaluator | None = None
     force_implicit: bool = False

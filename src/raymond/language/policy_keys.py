@@ -27,7 +27,17 @@ _NOT_VARIABLES = frozenset({"return", "payload", *BUILT_IN})
 
 # Each reader returns the value of a key as the policy holds it, or None after it has reported what is wrong.
 Reader: TypeAlias = Callable[[Document, Path, Any], Any]
-GATE_KEYS = ("gate_tries", "on_fail", "gate_timeout", "gate_reruns", "gate_env", "seal", "unseal", "on_review")
+GATE_KEYS = (
+    "gate_tries",
+    "on_fail",
+    "gate_timeout",
+    "gate_reruns",
+    "gate_env",
+    "seal",
+    "unseal",
+    "may_change",
+    "on_review",
+)
 """Keys that say something about the gate of a state."""
 
 
@@ -369,6 +379,7 @@ KEYS: dict[str, Reader] = {
     "gate_env": _environment,
     "seal": texts,
     "unseal": texts,
+    "may_change": texts,
     "on_review": text,
     "evaluator": _evaluator,
     "force_implicit": flag,

@@ -31,6 +31,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     carry: tuple[str, ...] = ()
     lend: tuple[str, ...] = ()
     net: str = ""
+    setup: str = ""
     lint_ignore: dict[str, str] = {}
     defaults: dict[str, Any] = {}
     """Fields of the policy of every state that does not set them."""
@@ -109,6 +110,7 @@ _KEYS = {
     "carry": texts,
     "lend": texts,
     "net": net,
+    "setup": text,
     "lint": _lint,
 }
 

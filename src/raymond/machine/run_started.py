@@ -122,6 +122,11 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """What is shown to agents in a workspace besides what git tracks."""
     lend: list[str] = []
     """What of the person's agents in a workspace may use."""
-    net: str = "on"
+    net: str = ""
+    """Whether agents in a workspace have a network, `on` or `off`; empty: yes, and checks only if they need it."""
+    setup: str = ""
+    """The command that installs what work in a workspace depends on before it is checked; empty when none is known."""
+    may_change: list[str] = []
+    """Patterns of the only files that agents in a workspace may change, unless their state says it; empty for all."""
     loop: str = ""
     """The loop that it is, if it is one: `continuous-session` or `ralph`."""

@@ -11,7 +11,7 @@ from typing import assert_never
 
 import msgspec
 
-from raymond.machine.inputs import Checked, Interruption, SealTaken, Spending
+from raymond.machine.inputs import Checked, Failure, Interruption, SealTaken, Spending
 from raymond.machine.step_events import TO_REVIEW
 from raymond.steps.job import GateJob
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
@@ -25,7 +25,12 @@ from raymond.verifier.environment import environment
 
 _RUN = "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); from raymond.verifier.__main__ import main; main()"
 """Nothing is imported from the directory of the check, which an agent can write to."""
-_WHERE = {"": "", "twin": " with the sealed files", "control": " with the changed files again"}
+_WHERE = {
+    "": "",
+    "twin": " with the sealed files",
+    "control": " with the changed files again",
+    "setup": " to install what the work depends on",
+}
 _BY_SIGNAL = 128
 """What a program that ends because of a signal adds to its number, by custom."""
 _MOST_SAID = 300
@@ -103,6 +108,7 @@ class GateStep(Step):
             folder=self.host.seals,
             seal=job.policy.seal,
             unseal=job.policy.unseal,
+            may_change=job.policy.may_change or job.may_change,
             sealed=job.sealed,
             digest=job.digest,
             accepted=job.accepted,
@@ -116,7 +122,7 @@ class GateStep(Step):
         job, place = self.job, self.host.place
         if place is None or job.way == "here":
             return None
-        return Work(place.folder, place.top, place.run, place.raymond, job.way, job.lend, job.net)
+        return Work(place.folder, place.top, place.run, place.raymond, job.way, job.lend, job.net, job.setup)
 
     def _environment(self) -> dict[str, str]:
         given = {}
@@ -221,6 +227,12 @@ class GateStep(Step):
         if found is None:
             reason = f"the verifier ended with exit code {self._exit}: {self._said.strip()[-_MOST_SAID:]}".rstrip(": ")
             found = Found(verdict="could not start", reason=reason)
+        if found.is_fault:
+            spent = Spending(offset=self._record.end(interrupted=True))
+            self.host.report(
+                self, Failure(time=self.host.clock(), agent=self.agent, kind="machine", error=found.reason, spent=spent)
+            )
+            return
         self.host.report(self, self._sealed(found) if self.job.does == "seal" else self._checked(found))
 
     def _die(self) -> None:

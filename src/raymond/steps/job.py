@@ -80,6 +80,10 @@ class GateJob(Job, frozen=True, kw_only=True, tag=True):
     """The digest of the changes that a person has accepted."""
     allows_edits: bool
     red_first: bool
+    may_change: tuple[str, ...]
+    """The only files that may be changed, unless the state says it; empty for all."""
+    setup: str
+    """What installs dependencies in the place of a check."""
 
     timeout: float
     reruns: int
@@ -137,6 +141,8 @@ def _gate_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> GateJob:
         accepted=visit.accepted,
         allows_edits=start.allow_test_edits,
         red_first=start.red_first,
+        may_change=tuple(start.may_change),
+        setup=start.setup,
         agent=agent.id,
         state=agent.state,
         step=agent.step,
@@ -224,7 +230,7 @@ def _place(run: Run, policy: Policy) -> dict[str, Any]:
     if start.workspace == "here" and not policy.workspace:
         return {}
     lend = start.lend if policy.lend is None else [one for one in policy.lend if one in start.lend]
-    net = "off" if "off" in (start.net, policy.net) else "on"
+    net = "off" if "off" in (start.net, policy.net) else policy.net or start.net
     return {"way": narrowed(start.workspace, policy.workspace), "lend": tuple(lend), "net": net}
 
 

@@ -1,7 +1,6 @@
 """A step while it runs: a process, its time limits, and how it is stopped."""
 
 import contextlib
-import errno
 import os
 import signal
 import time
@@ -26,7 +25,6 @@ if TYPE_CHECKING:  # most runs have no workspace, and start without it
     from raymond.workspace.place import Place
 
 FAR = float("inf")
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 UNKNOWN_EXIT = "its exit code is unknown: another part of this process has taken it"
 """Of a process that we started ourselves: it may have failed, so it has not succeeded."""
 
@@ -269,7 +267,7 @@ class Step:
             return
         error = self.host.place.refusal(str(self.number), exit_code)
         if error:
-            kind: Kind = "machine" if faults.is_passing(error) or error.errno in _NO_ROOM else "setup"
+            kind: Kind = "machine" if faults.is_passing(error) or error.errno in faults.FULL else "setup"
             self.refused = kind, f"its workspace cannot be entered: {error.strerror}"
         elif exit_code and self.host.place.is_full:
             # It was started, and is again: that is an attempt, and no failure of its own.

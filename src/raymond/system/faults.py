@@ -6,6 +6,8 @@ from typing import TypeGuard
 
 _FAULTS = {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETXTBSY}
 """Too many processes or open files, no memory, a program that is just being written: all of them pass."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""No room on a disk: that does not pass unless somebody makes some."""
 _KEPT = 30
 """Descriptors that a driver may yet need for itself."""
 _OF_A_STEP = 3

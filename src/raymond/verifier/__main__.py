@@ -10,8 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from raymond.errors import Error
+from raymond.system import faults, stragglers
 from raymond.system.leaving import leave
-from raymond.verifier.assignment import Assignment, Found, Told
+from raymond.verifier.assignment import Assignment, Found, Told, Work
 
 
 def main() -> None:
@@ -41,25 +42,36 @@ def _lost(given: Assignment) -> Found | None:
 
 
 def _verify(given: Assignment, tell: Callable[[Told], None]) -> Found:
-    from raymond.verifier.gate import verify  # a seal does without
+    if given.turns:
+        # An agent that goes on could change what is checked.
+        stragglers.end(given.key, given.noted, lambda step: step in given.turns)
+    if given.work:
+        return _placed(given, given.work, tell)
+    from raymond.verifier.gate import verify
 
     return verify(given, tell)
 
 
-def _before(given: Assignment, tell: Callable[[Told], None]) -> str:
-    from raymond.verifier.gate import before
+def _placed(given: Assignment, work: Work, tell: Callable[[Told], None]) -> Found:
+    """What comes of work in a workspace. If the machine has no room for its check, that says nothing about the work."""
+    from raymond.verifier import placed
 
-    return before(given, tell)
+    began = time.monotonic()
+    try:
+        found = (placed.before if given.does == "seal" else placed.verify)(given, work, tell)
+    except (OSError, Error) as error:
+        is_fault = isinstance(error, OSError) and (faults.is_passing(error) or error.errno in faults.FULL)
+        found = Found(verdict="could not start", reason=f"the check cannot be judged: {error}", is_fault=is_fault)
+    return replace(found, seconds=time.monotonic() - began)
 
 
 def _seal(given: Assignment, tell: Callable[[Told], None]) -> Found:
+    if given.work:
+        return _placed(given, given.work, tell)
+    from raymond.verifier.gate import before
     from raymond.verifier.sealing import seal_here
 
     began = time.monotonic()
-    if given.work:
-        from raymond.verifier.gate import before_work
-
-        return replace(before_work(given, given.work, tell), seconds=time.monotonic() - began)
     try:
         found = seal_here(given, os.getcwd())
     except (OSError, ValueError, Error) as error:
@@ -71,7 +83,7 @@ def _seal(given: Assignment, tell: Callable[[Told], None]) -> Found:
         files=len(found.entries),
         commit=found.commit,
         seconds=time.monotonic() - began,
-        before=_before(given, tell) if given.red_first else "",
+        before=before(given, tell) if given.red_first else "",
     )
 
 

@@ -11,8 +11,11 @@ TAIL = 8 << 10
 """Characters of the end of an output that agents and people are told."""
 
 
-Where: TypeAlias = Literal["", "twin", "control"]
-"""Where a command runs: in the directory itself, with the sealed files put back, or in a twin without that."""
+Where: TypeAlias = Literal["", "twin", "control", "setup"]
+"""Where a command runs: in the directory itself, with the sealed files put back, or in a twin without that.
+
+A `setup` runs before, and installs what the work depends on.
+"""
 
 
 class Work(Struct, frozen=True):
@@ -26,6 +29,9 @@ class Work(Struct, frozen=True):
     way: str
     lend: tuple[str, ...]
     net: str
+    """Whether checks have a network: `on`, `off`, or as it turns out."""
+    setup: str = ""
+    """The command that installs dependencies."""
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
@@ -65,6 +71,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Patterns of files that are sealed besides those that are known to decide a check."""
     unseal: tuple[str, ...] = ()
     """Patterns of files that are not sealed."""
+    may_change: tuple[str, ...] = ()
+    """Patterns of the only files that work in a workspace may change; empty for all."""
     work: Work | None = None
     """Of agents that do not work here: what they did is harvested, and checked in a checkout of it."""
 
@@ -106,6 +114,8 @@ class Found(Struct, frozen=True, kw_only=True, tag="found", omit_defaults=True):
     seconds: float = 0.0
     flaky: bool = False
     reason: str = ""
+    is_fault: bool = False
+    """The machine had no room: it says nothing about the work."""
     output: str = ""
     """The end of what a red command printed."""
     changes: tuple[str, ...] = ()

@@ -3,18 +3,20 @@
 import contextlib
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 
 import msgspec
+from msgspec import Struct
 
 from raymond.digests import sha256
-from raymond.errors import WorkspaceError
 from raymond.language.ways import Way
 from raymond.patterns import regex
+from raymond.redaction.values import is_named, parts
 from raymond.system import git
 from raymond.system.files import contents, make_private, private, replace
-from raymond.verifier import command, vouched
+from raymond.verifier import command, dependencies, vouched
 from raymond.verifier.assignment import Assignment, Noted, Told, Work
 from raymond.verifier.command import Result
 from raymond.verifier.environment import CACHES
@@ -23,7 +25,9 @@ from raymond.verifier.rules import rules_of
 from raymond.verifier.vouched import Deciding, Entries
 from raymond.workspace import checkout, home
 from raymond.workspace.place import Place
+from raymond.workspace.plan import INSTALLED
 from raymond.workspace.repository import Repository
+from raymond.workspace.slot import StillInside
 
 _SOON = 0.02
 _PATIENCE = 2.0
@@ -31,6 +35,18 @@ _PATIENCE = 2.0
 _GREEN = "green"
 _PATH = regex(r"/[^\s'\":,;()\[\]]+")
 _SHOWN = 5
+_MARKERS = (regex(rb"(?m)^<{7} "), regex(rb"(?m)^>{7} "))
+_TEXT = 8 << 20
+"""Bytes of a file that is looked into."""
+
+
+class Wanted(Struct, frozen=True):
+    """Dependencies that are not those of the person's packages."""
+
+    files: list[str]
+    """Which name them."""
+    tree: str
+    """What they are installed from."""
 
 
 class Room:
@@ -47,6 +63,8 @@ class Room:
         make_private(given.folder)
         self.files: list[str] = []
         """What is in the checkout."""
+        self._digest = ""
+        """Of the dependencies of what is checked; empty for those of the person's packages."""
         self._plan = os.path.join(given.folder, f"{given.step}.plan")
 
     def harvest(self, tell: Callable[[Told], None]) -> str:
@@ -56,9 +74,7 @@ class Room:
             try:
                 with self._tree.alone():
                     return self._tree.harvest().tree
-            except WorkspaceError as error:
-                if "still at work" not in str(error):
-                    raise
+            except StillInside:
                 if not told and time.monotonic() > began + _PATIENCE:
                     tell(Noted("waiting until no other agent is at work in the tree"))
                     told = True
@@ -74,10 +90,11 @@ class Room:
 
     def stand(self, tree: str) -> None:
         """Let the checkout hold this tree; products of the last check stay only if that was green."""
-        marker = f"{self._checks.slot.path}/{_GREEN}"
-        was_green = os.path.exists(marker)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(marker)
+        if self.base.way == "copy" and self._copied != self._digest:
+            checkout.place_again(self._checks.slot, self.base)
+            self._note_copied("")
+        was_green = os.path.exists(f"{self._checks.slot.path}/{_GREEN}")
+        self.forget_products()
         files = checkout.follow(self._checks.slot, self._tree.slot, self.base, tree, keep=was_green)
         self.files = [path.decode() for path in files if _is_text(path)]
         self._checks.base = None
@@ -86,6 +103,11 @@ class Room:
     def keep_products(self) -> None:
         """The check was green: what it built may stay for the next one."""
         replace(f"{self._checks.slot.path}/{_GREEN}", b"")
+
+    def forget_products(self) -> None:
+        """Nothing that was built before may stay."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._checks.slot.path}/{_GREEN}")
 
     def changes(self, old: str, new: str) -> tuple[Entries, Entries]:
         """How two trees differ, in files whose names are text: what one has of them, and what the other has."""
@@ -114,6 +136,111 @@ class Room:
         replace(path, msgspec.json.encode(found))
         return found
 
+    def unfit(self, old: Entries, new: Entries) -> str:
+        """Why files that were just put into the checkout can never be green; empty when they can."""
+        given = self._given.environment
+        values = {part.encode(): name for name in given if is_named(name) for part in parts(given[name])}
+        for path in new:
+            text = self._text(path)
+            markers = all(sign.search(text) for sign in _MARKERS)
+            found = [name for value, name in values.items() if value in text]
+            if not markers and not found:
+                continue
+            before = vouched.content(self.repository, old.get(path, b""))
+            if markers and not all(sign.search(before) for sign in _MARKERS):
+                return f"{path} has the marks of a conflict that nobody has resolved"
+            for value, name in values.items():
+                if value in text and value not in before:
+                    return f"{path} has the value of {name}, which is a secret"
+        return ""
+
+    def _text(self, path: str) -> bytes:
+        """What is in a file of the checkout; nothing in what is none, or too large for a text."""
+        whole = f"{self._checks.slot.tree}/{path}"
+        found = os.lstat(whole)
+        return contents(whole) if stat.S_ISREG(found.st_mode) and found.st_size <= _TEXT else b""
+
+    def named(self) -> Iterator[str]:
+        """The paths that words of the commands could mean."""
+        within = os.path.relpath(self._given.cwd, self.base.top)
+        for check in self._given.checks:
+            for word in check.run.split():
+                yield os.path.normpath(os.path.join(within, word.strip("\"'").partition("::")[0]))
+
+    def wanted(self, tree: str) -> Wanted | None:
+        """The dependencies that a tree names, if the person's packages were made from others."""
+        self._digest = ""
+        if not self.base.installed:
+            return None
+        files = {}
+        for raw, (old, new) in self.repository.changes(self.base.tree, tree).items():
+            path = os.fsdecode(raw)
+            if new and dependencies.names_any(path):
+                own, other = (vouched.content(self.repository, one) for one in (old, new))
+                if dependencies.named(path, own) != dependencies.named(path, other):
+                    files[path] = (old or new).split()[0], dependencies.taken_over(path, own, other)
+        if not files:
+            return None
+        about = [self.setup, self.fingerprint(), sorted((path, said.hex()) for path, (_, said) in files.items())]
+        self._digest = sha256(msgspec.json.encode(about)).hexdigest()[:32]
+        lines = {path: vouched.write(self.repository, mode, said) for path, (mode, said) in files.items()}
+        return Wanted(sorted(files), vouched.changed_tree(self.repository, self.base.tree, lines))
+
+    def fingerprint(self) -> list[tuple[str, int]]:
+        """What tells that somebody installed something in the person's checkout."""
+        return dependencies.fingerprint(self.base.top, self.base.installed)
+
+    @property
+    def setup(self) -> str:
+        """The command that installs dependencies; empty when nobody knows one."""
+        return self._work.setup
+
+    @property
+    def _layer(self) -> str:
+        """What was installed over the person's packages for this work."""
+        return f"{self._work.folder}/layers/{self._digest}"
+
+    @property
+    def _copied(self) -> str:
+        """What was installed last in a checkout that has packages of its own; empty for what the person has."""
+        try:
+            return contents(f"{self._checks.slot.path}/installed").decode()
+        except FileNotFoundError:
+            return ""
+
+    def _note_copied(self, what: str) -> None:
+        replace(f"{self._checks.slot.path}/installed", what.encode())
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether what the tree wants is there."""
+        if self.base.way == "isolated":
+            return os.path.exists(self._layer)
+        return self._copied == self._digest and checkout.is_whole(self._checks.slot)
+
+    def make_ready(self, wanted: Wanted) -> None:
+        """Put what the packages are installed from into the checkout."""
+        self.stand(wanted.tree)
+        if self.base.way == "copy":
+            self._note_copied("unfinished")
+
+    def keep_installed(self) -> str:
+        """What was just installed is used from now on; why it is not."""
+        slot = self._checks.slot
+        if self.base.way == "copy":
+            self._note_copied(self._digest)
+            return ""
+        made = slot.upper(INSTALLED)
+        for path, leads in _links(made):
+            folder = next(one for one in self.base.installed if path.startswith(f"{one}/"))
+            target = os.path.normpath(os.path.join(os.path.dirname(path), leads))
+            own = os.path.join(self.base.top, path)
+            if not f"{target}/".startswith(f"{folder}/") and not (os.path.islink(own) and os.readlink(own) == leads):
+                return f"`{self.setup}` links {path} to {leads}, which the work could change"
+        make_private(os.path.dirname(self._layer))
+        os.rename(made, self._layer)
+        return ""
+
     @property
     def _tried(self) -> str:
         about = msgspec.json.encode([self._given.cwd, self._given.checks])
@@ -124,9 +251,24 @@ class Room:
         """Whether these checks ran in the checkout before anybody worked."""
         return os.path.exists(self._tried)
 
-    def note_tried(self) -> None:
-        """They did."""
-        replace(self._tried, b"")
+    def note_tried(self, net: str) -> None:
+        """They did, and what they need of the network."""
+        replace(self._tried, net.encode())
+
+    @property
+    def net(self) -> str:
+        """Whether checks have a network: as somebody said, or as it turned out."""
+        if self._work.net:
+            return self._work.net
+        try:
+            return contents(self._tried).decode()
+        except FileNotFoundError:
+            return "on"
+
+    @property
+    def may_be_offline(self) -> bool:
+        """Whether checks may be tried without a network."""
+        return self.base.way == "isolated" and not self._work.net
 
     def lacks(self, printed: str) -> Iterator[str]:
         """What the person's directory has and the checkout has not, with the line that would give it."""
@@ -142,7 +284,7 @@ class Room:
             shown = ", ".join(built[:_SHOWN])
             yield f"not there: {shown} (let the check make it, or `carry: [{shown}]`)"
 
-    def place(self, environment: dict[str, str]) -> tuple[command.Place, dict[str, str]]:
+    def place(self, environment: dict[str, str], net: str = "") -> tuple[command.Place, dict[str, str]]:
         """How commands run in the checkout, and with which environment."""
         # What tools remember is a product of the check like any other.
         raw = {os.fsencode(name): os.fsencode(value) for name, value in environment.items() if name not in CACHES}
@@ -157,7 +299,8 @@ class Room:
             name=self._name,
             environment=raw,
             shown=shown,
-            net=self._work.net,
+            net=net or self.net,
+            installed=self._layer if self._digest and os.path.exists(self._layer) else "",
             aside=self._plan,
         )
         env = {os.fsdecode(name): os.fsdecode(value) for name, value in raw.items()}
@@ -175,6 +318,14 @@ class Room:
     def outside(self) -> str:
         """Where the directory of the checks is on this machine."""
         return self._checks.outside(self._given.cwd)
+
+
+def _links(folder: str) -> Iterator[tuple[str, str]]:
+    """The symbolic links below a folder, each with where it leads."""
+    for above, folders, files in os.walk(folder):
+        for path in (os.path.join(above, name) for name in (*folders, *files)):
+            if os.path.islink(path):
+                yield os.path.relpath(path, folder), os.readlink(path)
 
 
 def _is_text(path: bytes) -> bool:

@@ -119,8 +119,12 @@ def _joined(repository: Repository, path: str, old: bytes, new: bytes) -> bytes:
     """A manifest with the part that decides as it was: a dependency that the work needs stays."""
     before, after = (content(repository, one) for one in (old, new))
     joined = manifests.put_back(os.path.basename(path), before, after)
-    blob = repository.ask("hash-object", "-w", "--stdin", "--no-filters", given=joined).strip()
-    return old.split()[0] + b" " + blob
+    return write(repository, old.split()[0], joined)
+
+
+def write(repository: Repository, mode: bytes, said: bytes) -> bytes:
+    """The mode and blob of a file with this content."""
+    return mode + b" " + repository.ask("hash-object", "-w", "--stdin", "--no-filters", given=said).strip()
 
 
 def changed_tree(repository: Repository, tree: str, lines: Mapping[str, bytes]) -> str:
@@ -150,6 +154,12 @@ def reader(repository: Repository, entries: Entries) -> Read:
     return lambda path: content(repository, entries.get(path, b""))
 
 
-def tests_nothing(vouched: Deciding, found: Differences) -> bool:
-    """Whether checks could test nothing with vouched files alone: all tests that there are were written since."""
-    return bool(found.tests) and not any(part == "test" for part in vouched.parts.values())
+def tests_nothing(vouched: Deciding, found: Differences, named: Iterable[str]) -> bool:
+    """Whether checks could test nothing with vouched files alone.
+
+    All tests that there are were written since, or what a command `named` was.
+    """
+    added = {*found.tests, *(one.path for one in found.changes if one.how == "added")}
+    if found.tests and not any(part == "test" for part in vouched.parts.values()):
+        return True
+    return any(path in added for path in named)
