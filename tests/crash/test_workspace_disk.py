@@ -13,8 +13,9 @@ from crash import nothing_lost, runs, workshop
 from crash.nothing_lost import Expected
 from crash.torture import Command, Ending, until
 from crash.workshop import Workshop
-from raymond.machine.events import StepFailed
+from raymond.machine.events import GateEnded, StepFailed
 from raymond.store import journal
+from running import Room
 
 LARGE, SMALL = "100m", "2m"
 """A tree is only made where 64 MB stay free."""
@@ -194,3 +195,28 @@ def _raymond(place: Workshop, cwd: Path, *args: str) -> tuple[int, str, str]:
     argv = [sys.executable, "-m", "raymond", *args]
     done = subprocess.run(argv, cwd=cwd, env=place.environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_a_check_that_finds_no_room_says_nothing_about_the_work(tmp_path: Path, disks: list[Disk]) -> None:
+    (tmp_path / "place").mkdir()
+    disk = mounted(disks, tmp_path / "state", LARGE)
+    room = Room(tmp_path / "place", RAYMOND_HOME=str(disk.folder))
+    (room.path / "code").write_text("x")
+    for command in ("init -q", "add -A", "-c user.name=me -c user.email=me@localhost commit -qm one"):
+        subprocess.run(["git", *command.split()], cwd=room.path, env=room.environment, check=True)
+    flow = {
+        "START.sh": "head -c 25M /dev/urandom > more; echo '<goto>WORK</goto>'\n",
+        "WORK.md": "---\ngate: test -e more\n---\nDone? <result>x</result>\n",
+        "replies.yaml": "WORK: <result>ok</result>\n",
+    }
+    with (disk.folder / "filler").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 35 << 20)
+    with room.start("run", room.flow(flow), "--id", "r", "--workspace", "isolated") as live:
+        live.sees("o space left on device")
+        disk.free()
+        live.wait()
+    assert room.raymond("resume", "r").returncode == 0
+    events = room.events("r")
+    assert [one.verdict for one in events if isinstance(one, GateEnded)] == ["passed"]
+    room.clear()
