@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from raymond.errors import Error
-from raymond.system import faults, stragglers
+from raymond.system import faults
 from raymond.system.leaving import leave
 from raymond.verifier.assignment import Assignment, Found, Told, Work
 
@@ -44,6 +44,8 @@ def _lost(given: Assignment) -> Found | None:
 def _verify(given: Assignment, tell: Callable[[Told], None]) -> Found:
     if given.turns:
         # An agent that goes on could change what is checked.
+        from raymond.system import stragglers
+
         stragglers.end(given.key, given.noted, lambda step: step in given.turns)
     if given.work:
         return _placed(given, given.work, tell)

@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.language.check import Check
-from raymond.redaction import Secrets
-from raymond.verifier import checks, globs, moves, review, vouched
+from raymond.verifier import checks, globs, review, vouched
 from raymond.verifier.assignment import Assignment, Found, Noted, Where, Work
 from raymond.verifier.checks import Ran, Tell, listed
 from raymond.verifier.room import Room, Wanted
@@ -75,6 +74,8 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
         return _counted(room, work, differs, found)
     if given.allows_edits and not outside:
         return _counted(room, work, differs, replace(found, reason=f"accepted in advance, {reason}"), accepted=True)
+    from raymond.redaction import Secrets  # hardly any check needs it
+
     name = f"{given.step}.review"
     review.save(
         os.path.join(given.folder, name),
@@ -126,6 +127,8 @@ def _as_vouched(room: Room, given: Assignment, work: _Work, differs: Differences
         return _Repeated(ran)
     if vouched.tests_nothing(work.deciding, differs, room.named()):
         return _Repeated(ran, "own tests: nothing else there tests anything")
+    from raymond.verifier import moves  # nor this
+
     found = moves.renamed(room.repository, work.base, work.tree, work.deciding, differs)
     if followed := moves.followed(room.repository, tree, found, work.deciding, work.old):
         room.stand(followed)

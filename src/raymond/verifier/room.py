@@ -63,6 +63,8 @@ class Room:
         make_private(given.folder)
         self.files: list[str] = []
         """What is in the checkout."""
+        self._known: dict[tuple[str, str], dict[bytes, tuple[bytes, bytes]]] = {}
+        """How trees differ, as far as somebody has asked."""
         self._digest = ""
         """Of the dependencies of what is checked; empty for those of the person's packages."""
         self._plan = os.path.join(given.folder, f"{given.step}.plan")
@@ -111,9 +113,14 @@ class Room:
 
     def changes(self, old: str, new: str) -> tuple[Entries, Entries]:
         """How two trees differ, in files whose names are text: what one has of them, and what the other has."""
-        found = {path.decode(): pair for path, pair in self.repository.changes(old, new).items() if _is_text(path)}
+        found = {path.decode(): pair for path, pair in self._changes(old, new).items() if _is_text(path)}
         old_ones, new_ones = ({path: pair[at] for path, pair in found.items() if pair[at]} for at in (0, 1))
         return old_ones, new_ones
+
+    def _changes(self, old: str, new: str) -> dict[bytes, tuple[bytes, bytes]]:
+        if (old, new) not in self._known:
+            self._known[old, new] = self.repository.changes(old, new)
+        return self._known[old, new]
 
     def deciding(self, tree: str) -> Deciding:
         """What in this tree decides the checks. It is worked out once, with the tree in the checkout."""
@@ -173,7 +180,7 @@ class Room:
         if not self.base.installed:
             return None
         files = {}
-        for raw, (old, new) in self.repository.changes(self.base.tree, tree).items():
+        for raw, (old, new) in self._changes(self.base.tree, tree).items():
             path = os.fsdecode(raw)
             if new and dependencies.names_any(path):
                 own, other = (vouched.content(self.repository, one) for one in (old, new))

@@ -364,6 +364,8 @@ def _converted(repository: Repository, tree: str, rules: str, paths: list[bytes]
     """The files whose blobs may differ from them, by the attributes in `rules` and the person's settings."""
     endings = set(paths) if _CONVERTS.search(contents(f"{repository.path}/config")) else set()
     filtered: set[bytes] = set()
+    if not repository.has_attributes(rules):
+        return {path for path in endings if _has_return(os.path.join(os.fsencode(tree), path))}
     asked, given = ("check-attr", "-z", "--stdin", *_CONVERTING), b"\0".join([*paths, b""])
     said = repository.ask(*asked, given=given, worktree=rules, index=_NO_INDEX).split(b"\0")
     for path, name, value in zip(said[0::3], said[1::3], said[2::3], strict=False):

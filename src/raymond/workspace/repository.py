@@ -110,6 +110,12 @@ class Repository:
         }
         return call(["git", *args], where, {**kept, **ours}, given, fails, seconds)
 
+    def has_attributes(self, rules: str) -> bool:
+        """Whether anybody says how contents are converted: the person, or a file among the `rules`."""
+        if any(os.path.getsize(f"{self.path}/{name}") for name in ("info/attributes", "attributes")):
+            return True
+        return any(".gitattributes" in names for _, _, names in os.walk(rules))
+
     def commit(self, tree: str, parent: str, message: str, time: float) -> str:
         """The commit of a tree; the same one for the same arguments."""
         known = self.ask("config", "--get-regexp", "^user\\.(name|email)$", fails=[1])
