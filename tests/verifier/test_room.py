@@ -18,7 +18,9 @@ GATE = "make test"
 FILES = {
     ".gitignore": "__pycache__/\n.pytest_cache/\nbuild/\n*.egg-info/\nnode_modules/\n.env\n",
     "Makefile": "test: build/ok\n\t. ./.env; python -m pytest -q tests\n\tnode_modules/.bin/lint\n"
+    "\ttest -z \"$$(git status --porcelain 'LICENSE*')\"\n"
     "build/ok: calc/core.py\n\tmkdir -p build && grep -q documented calc/core.py && touch build/ok\n",
+    "LICENSE": "Yours.\n",
     "calc/__init__.py": "from calc.core import add\n",
     "calc/core.py": "def add(a, b):\n    return 0\n",
     "tests/test_add.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
@@ -51,8 +53,14 @@ CHEATS = {
     "a forged product": f"{FIX}; sed -i s/documented,// calc/core.py; mkdir -p build; touch -d tomorrow build/ok",
     "an installed program": f"{FIX}; sed -i s/linted// calc/core.py; printf '#!/bin/sh\\ntrue\\n' > node_modules/.bin/lint",
     "a program in the home": "mkdir -p ~/.local/bin; printf '#!/bin/sh\\nexit 0\\n' > ~/.local/bin/python; chmod +x ~/.local/bin/python; NOP",
+    "a program in a folder of the PATH": "mkdir bin; printf '#!/bin/sh\\nexit 0\\n' > bin/python; chmod +x bin/python; NOP",
     "an ignored file that is sourced": "echo 'python() { true; }' > .env; NOP",
     "a compiled module": "python -c \"import calc\"; python -c \"import py_compile; open('/tmp/x.py','w').write('def add(a, b):\\n    return a + b\\n'); py_compile.compile('/tmp/x.py', __import__('importlib.util').util.cache_from_source('calc/core.py'), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)\"; NOP",
+    "a change that the index of git hides": f"{FIX}; echo Mine. > LICENSE; git update-index --assume-unchanged LICENSE",
+    "a file that git is told to ignore": f"{FIX}; touch LICENSE.new; echo 'LICENSE.*' >> .git/info/exclude",
+    "a setting of git that hides a file": f"{FIX}; touch LICENSE.new; git config status.showUntrackedFiles no",
+    "a filter of git that hides a change": f"{FIX}; echo Stole. > LICENSE; echo 'LICENSE filter=x' > .git/info/attributes; git config filter.x.clean 'echo Yours.'",
+    "a rewritten history": f"{FIX}; echo Mine. > LICENSE; git -c user.name=x -c user.email=x@x commit -qa --amend -m other",
     "a link in the place of the tests": "rm -r tests; mkdir other; echo 'def test_x(): pass' > other/test_x.py; ln -s other tests; NOP",
     "a process that goes on": "(while :; do cp tests/test_add.py /tmp/t; echo 'def test_add(): pass' > tests/test_add.py; sleep 0.01; done) > /dev/null 2>&1 & NOP",
 }  # fmt: skip
@@ -75,6 +83,7 @@ HONEST = {
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
+    room.environment["PATH"] = f"{room.path}/bin:{room.environment['PATH']}"
     if problem := ability.probe(str(tmp_path)).problem:
         pytest.skip(f"steps cannot be isolated here: {problem}")
     for path, text in {**FILES, **IGNORED}.items():

@@ -144,11 +144,9 @@ def test_changes_can_be_accepted_in_advance(tmp_path: Path) -> None:
 
 # --- cheats
 
-COMPILE = "import py_compile; py_compile.compile('x.py', '__init__.pyc', optimize=0)"
-LATER = ("linked", "compiled-package", "time-set-back")
+LATER = ("linked", "time-set-back")
 EASY = "echo 'def test_easy(): pass' > tests/test_easy.py"
 IGNORE = "--ignore=tests/test_calc.py"
-PATH_IN_TREE = "tools/bin"
 
 
 @pytest.mark.slow
@@ -190,11 +188,6 @@ PATH_IN_TREE = "tools/bin"
             "mkdir ../out; mv tests ../out/; ln -s ../out/tests tests; sed -i 's/== 4/== 5/' tests/*.py",
             "changed tests/test_calc.py",
         ),
-        (
-            python,
-            f"mkdir pytest; cd pytest; echo 'print(1)' > x.py; {sys.executable} -c \"{COMPILE}\"; cp __init__.pyc __main__.pyc",
-            "added pytest/__init__.pyc",
-        ),
         (make, "sed -i 's/grep.*/true/' scripts/check.sh; touch -d @1 scripts/check.sh", "changed scripts/check.sh"),
     ],
     ids=[
@@ -225,70 +218,6 @@ def test_settings_of_npm_that_replace_the_shell_do_not_count(tmp_path: Path) -> 
     assert desk.check().changes == ("changed package.json",)
     desk.bash("""sed -i 's/"true"/"node --test"/; s/"dependencies": {}/"dependencies": {"x": "1"}/' package.json""")
     assert (desk.check().verdict, desk.check().changes) == ("failed", ())
-
-
-@pytest.mark.slow
-def test_a_compiled_file_that_was_poisoned_is_not_used(tmp_path: Path) -> None:
-    """The cache beside the source has a compiled test that passes, with the size and the time of the source."""
-    poison = (
-        f"{sys.executable} - <<'E'\n"
-        "import importlib.util, marshal, os, struct\n"
-        "source = 'tests/test_calc.py'; found = os.stat(source)\n"
-        "code = compile('def test_double(): pass', source, 'exec')\n"
-        "path = importlib.util.cache_from_source(source, optimization='').replace('.pyc', '-pytest-PYTEST.pyc')\n"
-        "import pytest; path = path.replace('PYTEST', pytest.__version__); os.makedirs(os.path.dirname(path), exist_ok=True)\n"
-        "head = importlib.util.MAGIC_NUMBER + struct.pack('<III', 0, int(found.st_mtime), found.st_size)\n"
-        "open(path, 'wb').write(head + marshal.dumps(code))\n"
-        "E\n"
-    )
-    found = python(tmp_path).after(poison)
-    assert found.verdict == "failed"
-
-
-@pytest.mark.slow
-def test_a_program_on_a_path_inside_the_tree_is_sealed(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, {**MAKE, f"{PATH_IN_TREE}/verify": "#!/bin/sh\ngrep -q right answer.txt\n"}, "verify")
-    desk.bash(f"chmod +x {PATH_IN_TREE}/verify")
-    desk.seen["PATH"] = f"{desk.tree}/{PATH_IN_TREE}:{desk.seen['PATH']}"
-    found = desk.after(f"printf '#!/bin/sh\\n' > {PATH_IN_TREE}/verify")
-    assert (found.verdict, found.changes) == ("review", (f"changed {PATH_IN_TREE}/verify",))
-    desk.bash(f"git checkout -q {PATH_IN_TREE}; printf '#!/bin/sh\\n' > {PATH_IN_TREE}/grep; chmod +x {PATH_IN_TREE}/*")
-    assert (desk.check().verdict, desk.check().changes) == ("review", (f"added {PATH_IN_TREE}/grep",))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("script", "what"),
-    [
-        ("git config core.hooksPath evil", "added the git setting core.hookspath"),
-        ("git config core.trustctime false", "added the git setting core.trustctime"),
-        ("mkdir .husky; git config core.hooksPath .husky", "added the git setting core.hookspath"),
-        ("git config core.pager ./evil", "added the git setting core.pager"),
-        ("git config credential.https://a.b.helper '!evil'", "added the git setting credential.https://a.b.helper"),
-        ("git config url.ext::evil.pushInsteadOf https://", "added the git setting url.ext::evil.pushinsteadof"),
-        ("git config submodule.a.update '!evil'", "added the git setting submodule.a.update"),
-        ("git config filter.lfs.clean 'git-lfs clean -- %f; evil'", "added the git setting filter.lfs.clean"),
-        ("git config filter.x.clean 'cat > /dev/null'", "added the git setting filter.x.clean"),
-        ("echo exit 0 > .git/hooks/pre-commit", "added .git/hooks/pre-commit"),
-        ("echo '* filter=x' > .git/info/attributes", "added .git/info/attributes"),
-        ("git rev-parse HEAD > .git/shallow", "added .git/shallow"),
-        ("git commit -q --amend -m other", "rewrote the history before its work"),
-        ("mkdir -p .raymond; echo 'budget = 1' > .raymond/config.toml", "added .raymond/config.toml"),
-    ],
-)
-def test_the_control_plane_is_nobodys_to_change(tmp_path: Path, script: str, what: str) -> None:
-    found = make(tmp_path).after(f"{RIGHT}; {script}")
-    assert (found.verdict, found.changes) == ("tampered", (what,))
-    assert what in found.reason
-
-
-@pytest.mark.slow
-def test_an_object_that_stands_in_for_another_is_seen(tmp_path: Path) -> None:
-    desk = make(tmp_path)
-    desk.bash("git commit -q --allow-empty -m two")
-    found = desk.after(f"{RIGHT}; git replace HEAD HEAD~1")
-    assert found.verdict == "tampered"
-    assert found.changes[0].startswith("added the replaced object ")
 
 
 @pytest.mark.slow
@@ -467,54 +396,14 @@ def test_what_decides_is_found_behind_other_names(
 
 
 @pytest.mark.slow
-def test_a_daemon_that_puts_a_file_back_when_the_check_is_over_is_seen(tmp_path: Path) -> None:
-    """The check itself stands for it: it exchanges a sealed file while it runs, and leaves no trace in its content."""
-    desk = Desk(
-        tmp_path,
-        {"tests/a.sh": "exit 1\n"},
-        "cp tests/a.sh b; echo exit 0 > tests/a.sh; sh tests/a.sh; e=$?; cp b tests/a.sh; exit $e",
-    )
-    found = desk.after("true")
-    assert found.changes == ("changed tests/a.sh",)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("script", "what"),
-    [
-        ("git update-index --assume-unchanged answer.txt", "added the index flag that hides answer.txt"),
-        ("git config diff.external true", "added the git setting diff.external"),
-        ("echo '*' >> .git/info/exclude", "changed .git/info/exclude"),
-    ],
-)
-def test_ways_to_hide_a_change_from_git_are_seen(tmp_path: Path, script: str, what: str) -> None:
-    found = make(tmp_path).after(f"{RIGHT}; {script}")
-    assert (found.verdict, found.changes) == ("tampered", (what,))
-
-
-LFS = r"""git config filter.lfs.clean 'git-lfs clean -- %f'; git config filter.lfs.smudge 'git-lfs smudge -- %f'
-git config filter.lfs.process 'git-lfs filter-process'; git config filter.lfs.required true
-git config lfs.repositoryformatversion 0
-for name in pre-push post-checkout post-commit post-merge; do cat > .git/hooks/$name <<E
-#!/bin/sh
-command -v git-lfs >/dev/null 2>&1 || { printf >&2 "\n%s\n\n" "There is no 'git-lfs': remove '$name'."; exit 2; }
-git lfs $name "\$@"
-E
-done"""
-"""What `git lfs install --local` does."""
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [
         "mkdir tests/unit; git mv tests/test_calc.py tests/unit/; sed -i 's/parent.parent/parent.parent.parent/' tests/unit/test_calc.py; git mv tests/unit/test_calc.py tests/test_double.py; sed -i 's/parent.parent.parent/parent.parent/' tests/test_double.py",
         "git branch old; git checkout -q --orphan new; git commit -qm new",
-        """echo '{"devDependencies": {"husky": "^9"}}' > package.json; git config core.hooksPath .husky/_""",
-        LFS,
-        "git config core.pager cat; git config pager.branch false; git config submodule.a.update rebase",
+        "git config core.hooksPath .husky/_; echo true > .git/hooks/pre-commit; git commit -q --amend -m other",
     ],
-    ids=["moved", "branch", "husky", "lfs", "shown"],
+    ids=["moved", "branch", "hooks"],
 )
 def test_honest_ways_of_git_are_left_alone(tmp_path: Path, script: str) -> None:
     found = python(tmp_path).after(f"{FIX}; {script}")
@@ -535,6 +424,15 @@ def test_nothing_that_was_built_from_an_edited_test_is_used_in_the_twin(tmp_path
     files = {"Makefile": "run: built\n\tsh built\nbuilt: tests/t.sh\n\tcp tests/t.sh built\n", "tests/t.sh": "exit 1\n"}
     found = Desk(tmp_path, files, "make run").after("sleep 0.01; echo exit 0 > tests/t.sh; make -s run")
     assert (found.verdict, found.changes) == ("review", ("changed tests/t.sh", "added built")[::-1])
+
+
+def test_nothing_that_was_compiled_from_an_edited_test_is_used_in_the_twin(tmp_path: Path) -> None:
+    """Python would take it for that of the sealed test, if both have one size and are of the same second."""
+    compiled = "tests/__pycache__/t.cpython-311.pyc"
+    desk = Desk(tmp_path, {"tests/t.py": "old\n"}, f"grep -q new tests/t.py || test ! -e {compiled}")
+    found = desk.after(f"echo new > tests/t.py; mkdir tests/__pycache__; touch {compiled}")
+    assert (found.verdict, found.changes, found.twin) == ("passed", ("changed tests/t.py",), "overlay")
+    assert (desk.tree / compiled).exists()
 
 
 @pytest.mark.slow
@@ -558,14 +456,6 @@ def test_a_seal_that_is_not_the_journaled_one_is_refused(tmp_path: Path) -> None
     found = desk.check(digest="0" * 64)
     assert found.verdict == "could not start"
     assert found.reason.startswith("the seal of this visit is not what was journaled")
-
-
-def test_compiled_files_behind_a_link_are_not_used(tmp_path: Path) -> None:
-    desk = make(tmp_path)
-    desk.seal()
-    desk.bash(f"{RIGHT}; mkdir ../compiled; ln -s ../../compiled scripts/__pycache__")
-    assert desk.check().verdict == "passed"
-    assert not (desk.tree / "scripts" / "__pycache__").is_symlink()
 
 
 @pytest.mark.slow

@@ -13,9 +13,6 @@ from raymond.faces.words import named
 from raymond.text import visible
 
 _MARGIN = "  | "
-_LOUD = "TAMPERED with what decides how its work is seen"
-_ASKED = {"tampered": "hardly any task needs this: accept what was tampered with?"}
-"""What is asked before something is accepted that is more than a changed check."""
 
 
 def _chosen(run: RunHandle, agent: str | None) -> Review:
@@ -43,11 +40,10 @@ def lines(run: RunHandle, review: Review) -> list[str]:
 def _shown(run: RunHandle, review: Review) -> list[str]:
     """All of a review; nothing of what others wrote is cut or hidden."""
     width = width_of(sys.stdout)
-    verdict, label = (_LOUD, "what:  ") if review.verdict == "tampered" else (review.verdict, "sealed:")
-    head = f"{run.id}, {named(review.agent, review.label)} in {review.state}: {verdict}"
+    head = f"{run.id}, {named(review.agent, review.label)} in {review.state}: {review.verdict}"
     shown = [*hung(visible(head), _MARGIN, width), *hung(visible(f"why:    {review.reason}"), _MARGIN, width)]
     for one in review.changes:
-        shown += hung(visible(f"{label} {one}"), _MARGIN, width)
+        shown += hung(visible(f"sealed: {one}"), _MARGIN, width)
     if review.words:
         shown += ["the agent says:", *in_margin(review.words, _MARGIN, width)]
     for what, text in review.texts.items():
@@ -65,7 +61,7 @@ def decide(run: RunHandle, agent: str | None, *, accepted: bool, reason: str = "
         if not picker.can_ask():
             what = "a change of what decides a check is accepted on a terminal, where it can be seen"
             raise UsageError(what, hint=f"type it in a terminal (ssh -t), with no pipe: raymond accept {run.id}")
-        if not picker.agrees(_ASKED.get(review.verdict, "accept this change?")):
+        if not picker.agrees("accept this change?"):
             print("nothing was accepted", file=sys.stderr)
             return 3
     done = reviews.decide(run.project, run.id, review, accepted=accepted, reason=reason)

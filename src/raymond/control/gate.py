@@ -173,12 +173,9 @@ def _seal(given: Assignment, tell: Callable[[Told], None]) -> Seal:
 
 
 def _names(sealed: Seal) -> list[str]:
-    """The sealed files; programs, of which an environment has dozens, are counted."""
-    names = sorted(path for path, one in sealed.entries.items() if one.part != "program")
-    programs = len(sealed.entries) - len(names)
-    more = [f"and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
-    counted = [f"{programs} {'program' if programs == 1 else 'programs'}"] if programs else []
-    return [*names[:_NAMED], *counted, *more]
+    """The sealed files, as many as a person reads."""
+    names = sorted(sealed.entries)
+    return [*names[:_NAMED], *([f"and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else [])]
 
 
 def _twin(given: Assignment, sealed: Seal, tell: Callable[[Told], None]) -> None:

@@ -17,7 +17,6 @@ from raymond.views.status import only_reviews, waits_for_review
 _MOST = 2 << 20
 """Bytes of a text that is shown."""
 TEXTS = {
-    "tampered.txt": "what was tampered with",
     "changes.diff": "what changed",
     "check.txt": "what the check printed",
     "sealed.txt": "what it printed with the sealed files",

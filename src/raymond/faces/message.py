@@ -62,8 +62,7 @@ def review(run: Run, event: AgentPaused) -> Message:
     id = run.start.workflow_id
     agent = run.agents.get(event.agent)
     who = words.who(agent) if agent else event.agent
-    is_tampered = agent and agent.visit.review and agent.visit.review.verdict == "tampered"
-    title = f"{id}: {who} TAMPERED with its check" if is_tampered else f"{id}: the work of {who} waits for a review"
+    title = f"{id}: the work of {who} waits for a review"
     why = "\n".join(in_margin(event.reason, _QUOTE))
     look = f"look at it with: raymond review {id}"
     return Message(visible(title), "\n\n".join([look, why])[:LONGEST])

@@ -209,7 +209,7 @@ class Keeper(Struct, frozen=True):
     def differences(self, before: Baseline) -> list[str]:
         """What decides how git sees the work, and is not as it was, in words."""
         now = control_plane.read(self.repository.top, self.private)
-        found = [one.words for one in control_plane.differences(before.control, now)]
+        found = control_plane.differences(before.control, now)
         settings = git_settings.of_repository(self.repository.top, self.private)
         # What another checkout sets is a person's business; `restore` leaves it.
         old = settings if self.is_shared else before.settings

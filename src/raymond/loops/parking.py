@@ -294,7 +294,7 @@ def _beyond_files(before: Baseline, now: Baseline) -> Iterator[str]:
 
 def _of_git(before: Baseline, now: Baseline) -> Iterator[str]:
     """What decides what git does and is not as it was, between two moments."""
-    yield from (one.words for one in control_plane.differences(before.control, now.control))
+    yield from control_plane.differences(before.control, now.control)
     for old, new in ((before.settings, now.settings), (before.in_effect, now.in_effect)):
         yield from git_settings.differences(old or {}, new or {}, before.references)
     if before.hooks != now.hooks or before.hooks_folder != now.hooks_folder:

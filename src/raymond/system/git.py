@@ -162,12 +162,6 @@ def directories(top: str) -> tuple[str, str]:
     return (os.path.realpath(git), os.path.realpath(_common(git))) if git else ("", "")
 
 
-def is_reachable(top: str, commit: str) -> bool:
-    """Whether a branch or a tag still has this commit in its own history, whatever stands in for other commits."""
-    asked = ("--no-replace-objects", "for-each-ref", "--count=1", f"--contains={commit}")
-    return _is_commit(commit) and bool(_ask(top, *asked)[1].strip())
-
-
 def settings(top: str) -> list[tuple[str, str]]:
     """Every setting that git uses in the work tree at `top`, wherever it comes from; none when it cannot tell."""
     code, said = _ask(top, "config", "--list", "-z")

@@ -12,8 +12,6 @@ from raymond.patterns import regex
 from raymond.verifier import makefiles, readers
 from raymond.verifier.makefiles import text as _read
 
-ALWAYS = ("bash", "sh", "env", "python", "python3", "node", "npm", "npx", "git", "make", "pytest")
-"""Programs that checks start without naming them."""
 _BETWEEN = regex(r"[;&|()`<>\n{}]|\$\(")
 _ASSIGNED = regex(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
 _WHOLE = ("bats", "mocha", "jasmine", "prove", "run-parts", "phpunit", "node", "busted", "tape")
@@ -47,16 +45,6 @@ def parts(command: str) -> list[list[str]]:
         if words:
             found.append(words)
     return found
-
-
-def programs(commands: Iterable[str]) -> frozenset[str]:
-    """What the commands start, by name."""
-    found = set(ALWAYS)
-    for command in commands:
-        for words in parts(command):
-            name = next((word for word in words if not _ASSIGNED.match(word)), "")
-            found.add(os.path.basename(name))
-    return frozenset(found - {""})
 
 
 class Paths(Struct):

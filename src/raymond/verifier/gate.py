@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from raymond.redaction import Secrets
 from raymond.system import git
-from raymond.verifier import checks, compiled, control_plane, seal, sealing
-from raymond.verifier.assignment import TAIL, Assignment, Found, Noted
+from raymond.verifier import checks, seal, sealing
+from raymond.verifier.assignment import Assignment, Found, Noted
 from raymond.verifier.checks import Ran, Tell, listed
-from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 from raymond.verifier.written import Written
 
@@ -33,7 +32,7 @@ def verify(given: Assignment, tell: Tell) -> Found:
         sealed = sealing.moved(given, sealed, os.path.realpath(given.cwd))
     try:
         found = _sealed_gate(given, sealed, tell) if sealed else checks.run(given, tell).found
-    except OSError as error:  # the tree cannot be read, or what Python compiled cannot be removed
+    except OSError as error:  # the tree cannot be read
         found = Found(verdict="could not start", reason=f"the check cannot be judged: {error}")
     return replace(found, seconds=time.monotonic() - began)
 
@@ -48,22 +47,15 @@ def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     top = sealed.rules.top
     private = sealing.git_of(given, top)
     before = seal.changes(sealed)
-    compiled.remove(top)
     written = Written(top, private.tracked())
-    times = seal.times(sealed)
     here = checks.run(given, tell)
     known = {"seal": sealed.digest, "commit": git.head(top), "files": len(sealed.entries)}
     known["wrote"] = tuple(written.names()[:_NAMED])
     known["new_tests"] = seal.new_tests(sealed)
     if not here.is_green:
         return replace(_missing(here.found, before), **known)
-    # What a process put back when the check was over has changed too.
-    now = seal.times(sealed)
-    touched = [Change(path, "changed", "while the check ran") for path in times if times[path] != now[path]]
-    changes = list({one.path: one for one in (*touched, *before, *seal.changes(sealed))}.values())
-    tampered = control_plane.differences(sealed.control, control_plane.read(top, private))
-    tampered += control_plane.rewritten(private, sealed.commit, git.head(top))
-    found = _judged(given, sealed, here, changes, tampered, tell) if changes or tampered else here.found
+    changes = list({one.path: one for one in (*before, *seal.changes(sealed))}.values())
+    found = _judged(given, sealed, here, changes, tell) if changes else here.found
     tree = private.tree()
     for path in private.removed:
         tell(Noted(f"{path} was a pipe, for which git would wait: it was removed"))
@@ -78,36 +70,27 @@ def _missing(found: Found, changes: list[Change]) -> Found:
     return replace(found, verdict="failed", reason=f"{found.reason}; {listed(gone)} was there before: put it back")
 
 
-def _judged(
-    given: Assignment, sealed: Seal, here: Ran, changes: list[Change], tampered: list[Difference], tell: Tell
-) -> Found:
+def _judged(given: Assignment, sealed: Seal, here: Ran, changes: list[Change], tell: Tell) -> Found:
     """What a green check is worth when what decides it has changed."""
     from raymond.verifier import review
 
-    digest = review.digest_of(changes, tampered)
-    named = (*(f"{one.how} {one.path}" for one in changes), *(one.words for one in tampered))
-    known = replace(here.found, changes=named, digest=digest)
+    digest = review.digest_of(changes)
+    known = replace(here.found, changes=tuple(f"{one.how} {one.path}" for one in changes), digest=digest)
     if digest == given.accepted:
         return known
-    told = ""
-    compared = _compare(given, sealed, here, changes, tell) if changes else _Compared(known)
-    found = replace(compared.found, changes=named, digest=digest)
-    if tampered:
-        told = "\n\n".join(one.shown() for one in tampered)
-        what = "; ".join(one.words for one in tampered)
-        reason = f"TAMPERED: the agent changed what decides how its work is seen, not only its work: {what}"
-        found = replace(found, verdict="tampered", reason=reason, output=told[:TAIL])
-    elif found.verdict != "passed" and given.allows_edits:
-        return replace(known, twin=found.twin, reason=f"accepted in advance, {found.reason}")
+    compared = _compare(given, sealed, here, changes, tell)
+    found = replace(compared.found, changes=known.changes, digest=digest)
     if found.verdict == "passed":
         return found
+    if given.allows_edits:
+        return replace(known, twin=found.twin, reason=f"accepted in advance, {found.reason}")
     name = f"{given.step}.review"
     folder = os.path.join(given.folder, name)
     review.save(
         folder,
         changes,
         *review.readers(folder, sealed),
-        {"tampered.txt": told, "check.txt": here.printed, "sealed.txt": compared.twin, "control.txt": compared.control},
+        {"check.txt": here.printed, "sealed.txt": compared.twin, "control.txt": compared.control},
         Secrets.of(given.environment),
     )
     return replace(found, review=name)
@@ -130,7 +113,6 @@ def _compare(given: Assignment, sealed: Seal, here: Ran, changes: list[Change], 
         reason = f"{listed(lost)} cannot be put back: too large to keep a copy"
         return _Compared(replace(here.found, verdict="not comparable", reason=reason))
     folder = os.path.join(given.folder, f"{given.step}.twin")
-    compiled.remove(sealed.rules.top)
     try:
         put_back = list({one.path: one for one in (*seal.new_files(sealed), *changes)}.values())
         with twin_of(sealed, put_back, folder) as twin:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from raymond.patterns import regex
 from raymond.verifier import manifests
 
-Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "program", "target"]
+Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "target"]
 """What a sealed file is to the check. A new file counts as a change unless it is a `test`."""
 
 TEST_FOLDERS = frozenset(

@@ -59,7 +59,7 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
     differs = vouched.differences(work.deciding, room.repository, work.old, work.new, room.files)
     outside = _outside(given, work)
     changes = [*differs.all(work.new), *outside]
-    digest = review.digest_of(changes, ()) if changes else ""
+    digest = review.digest_of(changes) if changes else ""
     named = tuple(f"{one.how} {one.path}" for one in (*differs.changes, *outside))
     found = replace(here.found, changes=named, digest=digest, new_tests=len(differs.tests))
     if digest and digest == given.accepted:

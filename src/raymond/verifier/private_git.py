@@ -21,7 +21,6 @@ from raymond.system.files import contents, make_private, private, replace
 _GIT = "git"
 PATIENCE = 300.0
 """Seconds for one question: a first look at a large repository reads all of it."""
-_MOST_COMMITS = 20
 _MOST_SHALLOW = 16 << 20
 _CONFIG = b"""[core]
 \trepositoryformatversion = 0
@@ -124,27 +123,13 @@ class PrivateGit:
             self._forget()
         return said.decode("ascii", "replace").strip() if code == 0 else ""
 
-    def is_rewritten(self, old: str, new: str) -> bool:
-        """Whether `old` is not in the history of `new` any more."""
-        if not old or old == new:
-            return False
-        is_lost = not new or self._ask("merge-base", "--is-ancestor", old, new)[0] not in (0, None)
-        return is_lost and not git.is_reachable(self.top, old)
-
-    def commits(self, of: str, without: str) -> list[str]:
-        """The last commits in the history of one that are not in that of another."""
-        but = [f"^{without}"] if without else []
-        said = self._ask("log", "--format=%h %s", f"-{_MOST_COMMITS}", of, *but, "--")[1]
-        return git.lines(said.decode("utf-8", "replace"))
-
-    def hidden(self, index: str) -> list[tuple[str, str]]:
-        """The files that an index of the project takes for unchanged without looking, and what says so."""
+    def hidden(self, index: str) -> list[str]:
+        """The files that an index of the project takes for unchanged without looking."""
         if not os.path.isfile(index):
             return []
         said = self._ask("ls-files", "-v", "-z", index=index)[1]
         lines = [os.fsdecode(one) for one in said.split(b"\0") if one]
-        found = [line for line in lines if line[0].islower() or line[0] == "S"]
-        return [(line[2:], "skip-worktree" if line[0] in "sS" else "assume-unchanged") for line in found]
+        return [line[2:] for line in lines if line[0].islower() or line[0] == "S"]
 
     def settings(self, path: str) -> list[tuple[str, str]]:
         """The settings in a file of git's, without those that it includes; OSError when git fails.

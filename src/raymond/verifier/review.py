@@ -9,7 +9,6 @@ from raymond.digests import sha256
 from raymond.redaction import Secrets
 from raymond.system.files import make_private, replace
 from raymond.verifier import pack
-from raymond.verifier.control_plane import Difference
 from raymond.verifier.seal import Change, Seal
 
 DIFF = "changes.diff"
@@ -19,12 +18,9 @@ _LARGEST = 1 << 20
 """Bytes of a file that is compared line by line, and of the whole difference."""
 
 
-def digest_of(changes: Sequence[Change], tampered: Sequence[Difference]) -> str:
+def digest_of(changes: Sequence[Change]) -> str:
     """What is accepted: exactly these changes."""
-    lines = [
-        *(f"{one.how} {one.path} {one.digest}" for one in changes),
-        *(f"{one.words} {one.digest}" for one in tampered),
-    ]
+    lines = [f"{one.how} {one.path} {one.digest}" for one in changes]
     return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 

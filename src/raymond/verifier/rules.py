@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -14,20 +14,9 @@ from raymond.verifier.tree import walk
 
 _VIRTUAL = (".venv", "venv", "env")
 _MODULES = (".py", ".pyc", ".so")
-_MODULES_KNOWN = (*sys.stdlib_module_names, "pytest", "_pytest")
 _SAYS_HOW = ("package.json", "__init__.py")
 """What tells node and Python where the modules of a folder are found."""
 _SITE = ("site-packages", "dist-packages")
-
-
-class Watched(Struct, frozen=True, array_like=True):
-    """A folder outside of what is walked."""
-
-    part: Part
-    new: frozenset[str] = frozenset()
-    """The names that count also when they are new."""
-    leads: bool = False
-    """It is on the PATH, so that a new program can hide another."""
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -38,7 +27,8 @@ class Rules(Struct, frozen=True, kw_only=True):
     """Folders where runners start."""
     files: dict[str, Part]
     """Files that a command or a recipe names."""
-    watched: dict[str, Watched] = {}
+    programs: frozenset[str] = frozenset()
+    """Folders of the tree that are on the PATH of a check in a workspace."""
     targets: frozenset[str] = frozenset()
     """What make would take for done if there were a file of that name."""
     modules: frozenset[str] = frozenset()
@@ -49,8 +39,6 @@ class Rules(Struct, frozen=True, kw_only=True):
     """Folders that are ignored by git, and hold nothing that it tracks."""
     ignored: frozenset[str] = frozenset()
     """Single files that are."""
-    path: tuple[str, ...] = ()
-    """The folders of programs outside of the tree."""
     seal: tuple[str, ...] = ()
     unseal: tuple[str, ...] = ()
 
@@ -84,10 +72,9 @@ def rules_of(
         top=top,
         roots=roots,
         files=files,
-        watched=_watched(top, roots, path, commands.programs(lines)),
+        programs=frozenset(_on_path(installed, path) if installed else ()),
         targets=commands.targets(ran, roots, top),
         tests=frozenset({*_linked_tests(top, roots), *named.suites}),
-        path=tuple(one for one in path.split(os.pathsep) if not _is_inside(one, top)),
         modules=frozenset(
             {*sys.stdlib_module_names, "pytest", "_pytest", *_installed(installed or top, path)} - _own(top, roots)
         ),
@@ -108,7 +95,6 @@ def joined(old: Rules, new: Rules, sealed: Iterable[str]) -> Rules:
         new,
         roots=old.roots | new.roots,
         files={**new.files, **old.files},
-        watched={**new.watched, **old.watched},
         targets=old.targets | new.targets,
         modules=old.modules | new.modules,
         tests=old.tests | new.tests,
@@ -159,6 +145,7 @@ def _look(rules: Rules, there: Listing) -> Iterator[tuple[str, Part, bool]]:
             path = prefix + name
             is_target = is_root and name in rules.targets
             part = names.loaded(name, folder, is_root=is_root, of_tests=of_tests)
+            part = part or ("loaded" if folder in rules.programs else None)
             part = part or ("target" if is_target else rules.files.get(path))
             if part is None and rules.seal and wanted(path):
                 part = "named"
@@ -168,7 +155,6 @@ def _look(rules: Rules, there: Listing) -> Iterator[tuple[str, Part, bool]]:
                 yield path, part, False
         if is_root or of_tests or folder in scripts:
             yield from ((path, "loaded", True) for path in _hiding(rules, prefix, files, below, is_root=is_root))
-    yield from _look_at_watched(rules)
 
 
 def _hiding(rules: Rules, prefix: str, files: list[str], below: list[str], *, is_root: bool) -> Iterator[str]:
@@ -183,39 +169,6 @@ def _hiding(rules: Rules, prefix: str, files: list[str], below: list[str], *, is
             path = f"{prefix}{name}/__init__{ending}"
             if os.path.lexists(f"{rules.top}/{path}"):
                 yield path
-
-
-def _look_at_watched(rules: Rules) -> Iterator[tuple[str, Part, bool]]:
-    for folder, one in rules.watched.items():
-        try:
-            found = os.listdir(f"{rules.top}/{folder}")
-        except OSError:
-            continue
-        if link := _link_to(rules.top, folder):
-            yield link, "loaded", False  # where it leads is somebody else's
-            continue
-        for name in found:
-            if one.part == "program" or names.loaded(name, folder, is_root=False) or name in one.new:
-                yield f"{folder}/{name}", one.part, False
-
-
-def _link_to(top: str, folder: str) -> str:
-    """The link through which a folder of the tree is reached; empty for none."""
-    parts = folder.split("/")
-    paths = ("/".join(parts[: end + 1]) for end in range(len(parts)))
-    return next((path for path in paths if os.path.islink(f"{top}/{path}")), "")
-
-
-def counts_when_new(rules: Rules, path: str, part: Part) -> bool:
-    """Whether a file that was not there when the check was sealed is a change of it."""
-    if part == "test":
-        return False
-    folder, _, name = path.rpartition("/")
-    watched = rules.watched.get(folder)
-    if watched is None or watched.part != "program" or name in watched.new:
-        return True
-    # It would be found first.
-    return watched.leads and any(os.access(f"{one}/{name}", os.X_OK) for one in rules.path)
 
 
 def is_of_tests(rules: Rules, folder: str) -> bool:
@@ -265,20 +218,11 @@ def _above(folder: str) -> list[str]:
     return found
 
 
-def _watched(top: str, roots: frozenset[str], path: str, started: frozenset[str]) -> dict[str, Watched]:
-    """Folders of programs inside the tree, and what a virtual environment loads before anything else."""
-    found: dict[str, Watched] = {}
+def _on_path(top: str, path: str) -> Iterator[str]:
+    """The folders of programs in a tree: a new program there hides another."""
     for entry in path.split(os.pathsep):
-        inside = os.path.relpath(entry, top) if os.path.isabs(entry) else ".."
-        if not inside.startswith("..") and inside != ".":
-            found[inside] = Watched("program", started, leads=True)
-    for root in roots:
-        prefix = f"{root}/" if root else ""
-        found.setdefault(f"{prefix}node_modules/.bin", Watched("program"))
-        for name in _VIRTUAL:
-            if os.path.isfile(f"{top}/{prefix}{name}/pyvenv.cfg"):
-                found |= _virtual(top, f"{prefix}{name}", started)
-    return found
+        if _is_inside(entry, top) and entry != top:
+            yield os.path.relpath(entry, top)
 
 
 def _linked_tests(top: str, roots: frozenset[str]) -> Iterator[str]:
@@ -292,14 +236,6 @@ def _linked_tests(top: str, roots: frozenset[str]) -> Iterator[str]:
 
 def _is_inside(path: str, top: str) -> bool:
     return path == top or path.startswith(f"{top}/")
-
-
-def _virtual(top: str, folder: str, started: frozenset[str]) -> Mapping[str, Watched]:
-    found = {folder: Watched("loaded", frozenset({"pyvenv.cfg"})), f"{folder}/bin": Watched("program", started)}
-    for version in _listed(f"{top}/{folder}/lib"):
-        for site in _SITE:
-            found[f"{folder}/lib/{version}/{site}"] = Watched("loaded")
-    return found
 
 
 def _installed(top: str, path: str) -> Iterator[str]:

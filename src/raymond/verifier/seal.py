@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from raymond.digests import sha256
 from raymond.system import files
 from raymond.verifier import manifests, names
-from raymond.verifier.control_plane import Control
 from raymond.verifier.names import Part
 from raymond.verifier.pack import Pack
-from raymond.verifier.rules import Rules, beside, counts_when_new, hides, is_sealable, joined, look
+from raymond.verifier.rules import Rules, beside, hides, is_sealable, joined, look
 
 How: TypeAlias = Literal["changed", "added", "removed"]
 _SHORT = 1000
@@ -64,7 +63,6 @@ class Seal(Struct, frozen=True, kw_only=True):
     known: frozenset[str]
     """Names that would count if they were new."""
     commit: str = ""
-    control: Control
 
     @property
     def digest(self) -> str:
@@ -73,7 +71,7 @@ class Seal(Struct, frozen=True, kw_only=True):
         return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def make(rules: Rules, cwd: str, commit: str, control: Control, pack: Pack, former: Seal | None) -> Seal:
+def make(rules: Rules, cwd: str, commit: str, pack: Pack, former: Seal | None) -> Seal:
     """Seal `cwd` as it stands; what `former` knows unchanged is not read again."""
     entries: dict[str, Entry] = {}
     known: set[str] = set()
@@ -86,7 +84,7 @@ def make(rules: Rules, cwd: str, commit: str, control: Control, pack: Pack, form
     for path in _led_to(rules, entries):
         if path not in entries and (one := _entry(rules.top, path, "named", pack, before.get(path))) is not None:
             entries[path] = one
-    return Seal(rules=rules, cwd=cwd, entries=entries, known=frozenset(known), commit=commit, control=control)
+    return Seal(rules=rules, cwd=cwd, entries=entries, known=frozenset(known), commit=commit)
 
 
 def _led_to(rules: Rules, entries: dict[str, Entry]) -> set[str]:
@@ -111,7 +109,6 @@ def over(handed: Seal, now: Seal) -> Seal:
         entries={**fresh, **handed.entries},
         known=now.known - since,
         commit=handed.commit,
-        control=handed.control,
     )
 
 
@@ -150,7 +147,7 @@ def _changes(seal: Seal) -> Iterator[Change]:
         is_hiding = hides(seal.rules, path, seal.entries, near)
         if part == "manifest" and not is_hiding and not _decides(f"{seal.rules.top}/{path}"):
             continue  # a new package
-        if only_new or is_hiding or counts_when_new(seal.rules, path, part):
+        if only_new or is_hiding or part != "test":
             yield Change(path, "added", digest_now(f"{seal.rules.top}/{path}"))
 
 
@@ -170,17 +167,6 @@ def _linked(seal: Seal) -> list[str]:
             folders.add(folder)
             folder = os.path.dirname(folder)
     return [f"{folder}/" for folder in folders if os.path.islink(f"{seal.rules.top}/{folder}")]
-
-
-def times(seal: Seal) -> dict[str, tuple[int, ...]]:
-    """How the sealed files are known now, so that it can be told whether one was touched since."""
-    found: dict[str, tuple[int, ...]] = {}
-    for path in seal.entries:
-        try:
-            found[path] = _known(os.lstat(f"{seal.rules.top}/{path}"))
-        except OSError:
-            found[path] = ()
-    return found
 
 
 def new_files(seal: Seal) -> list[Change]:

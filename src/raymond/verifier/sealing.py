@@ -3,11 +3,9 @@
 import contextlib
 import os
 
-from msgspec.structs import replace
-
 from raymond.system import git
 from raymond.system.files import make_private
-from raymond.verifier import control_plane, seal
+from raymond.verifier import seal
 from raymond.verifier.assignment import Assignment
 from raymond.verifier.pack import Pack
 from raymond.verifier.private_git import PrivateGit, git_at, short
@@ -39,7 +37,7 @@ def seal_here(given: Assignment, cwd: str) -> Seal:
     )
     pack = Pack(os.path.join(given.folder, f"{given.step}.pack"))
     try:
-        found = seal.make(rules, cwd, commit, control_plane.read(top, private), pack, _former(given, top))
+        found = seal.make(rules, cwd, commit, pack, _former(given, top))
         if given.sealed:
             handed = seal.load(seal_path(given.folder, given.sealed))
             found = seal.over(moved(given, handed, cwd) if handed.cwd != cwd else handed, found)
@@ -52,12 +50,11 @@ def seal_here(given: Assignment, cwd: str) -> Seal:
 
 
 def moved(given: Assignment, sealed: Seal, cwd: str) -> Seal:
-    """A seal in the directory that a person has moved its run to; git stands there as it does."""
+    """A seal in the directory that a person has moved its run to."""
     found = seal.moved(sealed, cwd, _top(given, cwd))
     top = found.rules.top
-    private, commit = git_of(given, top), git.head(top)
-    private.prepare(commit)
-    return replace(found, commit=commit, control=control_plane.read(top, private))
+    git_of(given, top).prepare(git.head(top))
+    return found
 
 
 def _top(given: Assignment, cwd: str) -> str:

@@ -88,7 +88,16 @@ def _stage(seal: Seal, changes: Sequence[Change], folder: str) -> list[dict[str,
             # from its own version. What make would build is as old as it was.
             mtime = entry.known[2] if entry.part == "target" else 0
             found.append({"path": change.path, "kind": "file", "source": source, "mode": entry.mode, "mtime": mtime})
-    return found
+    return [*found, *({"path": path, "kind": "nothing"} for path in _compiled(seal.rules.top, changes))]
+
+
+def _compiled(top: str, changes: Sequence[Change]) -> Iterator[str]:
+    """What Python compiled from the versions that are replaced: by size and second it may look like the sealed one."""
+    for folder, name in (os.path.split(change.path) for change in changes if change.path.endswith(".py")):
+        cache = os.path.join(folder, "__pycache__")
+        with contextlib.suppress(OSError):
+            found = os.listdir(os.path.join(top, cache))
+            yield from (os.path.join(cache, one) for one in found if one.startswith(name.removesuffix("py")))
 
 
 def _content(seal: Seal, path: str, entry: Entry, packs: str) -> bytes:

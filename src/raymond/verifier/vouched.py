@@ -11,7 +11,7 @@ from msgspec import Struct
 from raymond.verifier import manifests
 from raymond.verifier.names import Part
 from raymond.verifier.review import Read
-from raymond.verifier.rules import Rules, beside, counts_when_new, hides, listing, look
+from raymond.verifier.rules import Rules, beside, hides, listing, look
 from raymond.verifier.seal import Change
 from raymond.workspace.repository import Repository
 
@@ -79,9 +79,9 @@ def differences(
         is_hiding = hides(vouched.rules, path, vouched.parts, near)
         if part == "manifest" and not is_hiding and not _counts(repository, path, new[path]):
             continue  # a new package
-        if only_new or is_hiding or counts_when_new(vouched.rules, path, part):
+        if only_new or is_hiding or part != "test":
             changes.append(Change(path, "added", new[path].decode("ascii")))
-        elif part == "test":
+        else:
             tests.append(path)
     return Differences(changes, tests)
 
