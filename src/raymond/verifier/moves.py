@@ -12,7 +12,7 @@ from itertools import takewhile
 from msgspec import Struct
 
 from raymond.patterns import regex
-from raymond.verifier.vouched import Deciding, Differences, Entries, changed_tree, content, write
+from raymond.verifier.vouched import Deciding, Differences, Entries, content, write
 from raymond.workspace.repository import Repository
 
 _PLAIN = regex(r"(?:[A-Za-z_][\w-]*/)*[A-Za-z_][\w-]*")
@@ -39,10 +39,12 @@ def renamed(repository: Repository, old: str, new: str, deciding: Deciding, diff
     return [one for one in found if one.old not in counts and one.new not in counts and any(_names(one, deciding))]
 
 
-def followed(repository: Repository, tree: str, moves: Sequence[Move], deciding: Deciding, old: Entries) -> str:
-    """The tree with the new names of moved files in what was vouched for; empty when that changes nothing."""
+def followed(
+    repository: Repository, tree: str, moves: Sequence[Move], deciding: Deciding, old: Entries
+) -> dict[str, bytes]:
+    """What was vouched for with the new names of moved files: the files of a tree that differ, with mode and blob."""
     if not moves:
-        return ""
+        return {}
     named = [pair for one in moves for pair in _names(one, deciding)]
     entries = repository.entries(tree)
     lines: dict[str, bytes] = {}
@@ -52,7 +54,7 @@ def followed(repository: Repository, tree: str, moves: Sequence[Move], deciding:
         said = _replaced(text, named) if len(text) <= _MOST and not entry.startswith(b"12") else text
         if said != text:
             lines[path] = write(repository, entry.split()[0], said)
-    return changed_tree(repository, tree, lines) if lines else ""
+    return lines
 
 
 def _names(move: Move, deciding: Deciding) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ with that put back. Both must be green.
 """
 
 import os
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -63,7 +64,7 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
     named = tuple(f"{one.how} {one.path}" for one in (*differs.changes, *outside))
     found = replace(here.found, changes=named, digest=digest, new_tests=len(differs.tests))
     if digest and digest == given.accepted:
-        return _counted(room, work, differs, found, accepted=True)
+        return _counted(room, given, work, differs, found, accepted=True)
     there = _as_vouched(room, given, work, differs, tell)
     found = replace(found, twin="checkout" if there else "", reason=there.note if there else "")
     if outside:
@@ -71,9 +72,11 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
     elif there and not there.ran.is_green and not there.note:
         reason = f"green only with the agent's {listed([one.path for one in changes])}: {there.ran.found.reason}"
     else:
-        return _counted(room, work, differs, found)
+        return _counted(room, given, work, differs, found, followed=there.followed if there else {})
     if given.allows_edits and not outside:
-        return _counted(room, work, differs, replace(found, reason=f"accepted in advance, {reason}"), accepted=True)
+        return _counted(
+            room, given, work, differs, replace(found, reason=f"accepted in advance, {reason}"), accepted=True
+        )
     from raymond.redaction import Secrets  # hardly any check needs it
 
     name = f"{given.step}.review"
@@ -88,10 +91,25 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
     return replace(found, verdict="review", reason=reason, review=name, output="")
 
 
-def _counted(room: Room, work: _Work, differs: Differences, found: Found, *, accepted: bool = False) -> Found:
+def _counted(
+    room: Room,
+    given: Assignment,
+    work: _Work,
+    differs: Differences,
+    found: Found,
+    *,
+    accepted: bool = False,
+    followed: Mapping[str, bytes] = {},
+) -> Found:
     """The work counts: what it built may stay, and what decides from now on is vouched for."""
     room.keep_products()
-    after = vouched.forward(room.repository, work.base, differs, work.new, accepted=accepted)
+    room.note_counted(work.tree)
+    paths = [*differs.tests, *(one.path for one in differs.changes if accepted or one.how == "added")]
+    may = globs.matcher(given.unseal)
+    paths += [path for path in {**work.old, **work.new} if may(path)]
+    paths += vouched.moved_tests(differs, work.old, work.new)
+    lines = {**followed, **{path: work.new.get(path, b"") for path in paths}}
+    after = vouched.changed_tree(room.repository, work.base, lines)
     return replace(found, vouched=after)
 
 
@@ -114,6 +132,8 @@ class _Repeated(Struct, frozen=True):
     ran: Ran
     note: str = ""
     """Why it does not matter that they are red, or what else was needed to make them green."""
+    followed: Mapping[str, bytes] = {}
+    """What was vouched for, with the new names of moved files."""
 
 
 def _as_vouched(room: Room, given: Assignment, work: _Work, differs: Differences, tell: Tell) -> _Repeated | None:
@@ -129,12 +149,13 @@ def _as_vouched(room: Room, given: Assignment, work: _Work, differs: Differences
         return _Repeated(ran, "own tests: nothing else there tests anything")
     from raymond.verifier import moves  # nor this
 
-    found = moves.renamed(room.repository, work.base, work.tree, work.deciding, differs)
+    found = moves.renamed(room.repository, room.counted or work.base, work.tree, work.deciding, differs)
     if followed := moves.followed(room.repository, tree, found, work.deciding, work.old):
-        room.stand(followed)
+        room.stand(vouched.changed_tree(room.repository, tree, followed))
         again = _run(room, given, tell, "twin")
         if again.is_green:
-            return _Repeated(again, f"moved, and followed in what decides: {listed([str(one) for one in found])}")
+            note = f"moved, and followed in what decides: {listed([str(one) for one in found])}"
+            return _Repeated(again, note, followed)
     return _Repeated(replace(ran, found=replace(ran.found, reason=f"as vouched for, {ran.found.reason}")))
 
 

@@ -106,6 +106,18 @@ class Room:
         """The check was green: what it built may stay for the next one."""
         replace(f"{self._checks.slot.path}/{_GREEN}", b"")
 
+    @property
+    def counted(self) -> str:
+        """The work that counted last, as a tree; empty for none."""
+        try:
+            return contents(f"{self._checks.slot.path}/counted").decode()
+        except FileNotFoundError:
+            return ""
+
+    def note_counted(self, tree: str) -> None:
+        """This work counts."""
+        replace(f"{self._checks.slot.path}/counted", tree.encode())
+
     def forget_products(self) -> None:
         """Nothing that was built before may stay."""
         with contextlib.suppress(FileNotFoundError):

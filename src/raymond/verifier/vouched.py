@@ -143,10 +143,17 @@ def changed_tree(repository: Repository, tree: str, lines: Mapping[str, bytes]) 
             os.unlink(f"{repository.path}/{index}")
 
 
-def forward(repository: Repository, vouched: str, found: Differences, new: Entries, *, accepted: bool) -> str:
-    """What is vouched for after a green check: new deciding files are kept, and what a person has accepted."""
-    paths = [*found.tests, *(one.path for one in found.changes if accepted or one.how == "added")]
-    return changed_tree(repository, vouched, {path: new.get(path, b"") for path in paths})
+def moved_tests(found: Differences, old: Entries, new: Entries) -> list[str]:
+    """Tests that are gone, and stand as they were further down in the same folder."""
+    gone = [one.path for one in found.changes if one.how == "removed"]
+    return [
+        path
+        for path in gone
+        if any(
+            new[one] == old[path] and f"{os.path.dirname(one)}/".startswith(f"{os.path.dirname(path)}/")
+            for one in found.tests
+        )
+    ]
 
 
 def reader(repository: Repository, entries: Entries) -> Read:
