@@ -90,8 +90,8 @@ def test_honest_work_beside_it_is_not_even_named(
     ("command", "sealed"),
     [("inv test", {"tasks.py"}), ("uv run invoke x", {"tasks.py"}), ("doit", {"dodo.py"}), ("python3 tasks", set())],
 )
-def test_a_file_of_tasks_decides_where_its_program_is_started(command: str, sealed: set[str]) -> None:
-    assert commands.tasks([command], [""]) == sealed
+def test_a_file_of_tasks_decides_where_its_program_is_started(tmp_path: Path, command: str, sealed: set[str]) -> None:
+    assert commands.named([command], str(tmp_path), str(tmp_path)).loaded == sealed
 
 
 def test_the_scripts_of_npm_lead_to_other_folders_too(tmp_path: Path) -> None:
@@ -101,8 +101,56 @@ def test_the_scripts_of_npm_lead_to_other_folders_too(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"scripts": {"test": "npm --prefix app run unit && make -Clib"}}')
     (tmp_path / "app" / "package.json").write_text('{"scripts": {"unit": "sh run.sh"}}')
     (tmp_path / "lib" / "Makefile").write_text("all:\n\tsh run.sh\n")
-    named, _ = commands.followed(["npm test"], [""], str(tmp_path))
+    named = commands.named(["npm test"], str(tmp_path), str(tmp_path))
     assert named.files == {"app/run.sh", "lib/run.sh"}
+
+
+HELPER = {"ci/check.py": "import helper\nhelper.look()\n", "ci/helper.py": "from more.deep import look\n"}
+FURTHER = {"ci/more/__init__.py": "", "ci/more/deep.py": "", "ci/other.py": ""}
+SOURCED = {"ci/run.sh": '. "$(dirname "$0")/lib.sh"\nsource ci/env\n', "ci/lib.sh": "", "ci/env": "", "ci/x.sh": ""}
+NODE = {
+    "ci/a.js": "import b from './b'\nconst c = require('./c')\n",
+    "ci/b.mjs": "",
+    "ci/c/index.js": "",
+    "ci/d.js": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "also"),
+    [
+        ({**HELPER, **FURTHER}, "python3 ci/check.py", {"ci/helper.py", "ci/more/__init__.py", "ci/more/deep.py"}),
+        (SOURCED, "sh ci/run.sh", {"ci/lib.sh", "ci/env"}),
+        (NODE, "node ci/a.js", {"ci/b.mjs", "ci/c/index.js"}),
+        ({"check.py": "import calc\n", "calc.py": ""}, "python3 check.py", set()),
+        ({"tests/run.py": "import helper\nimport calc\n", "tests/calc.py": ""}, "python3 tests/run.py", set()),
+        ({"ci/check.py": "import calc\n", "calc.py": ""}, "python3 ci/check.py", set()),
+    ],
+    ids=["python", "shell", "node", "root", "test", "work"],
+)
+def test_what_a_script_imports_from_its_own_folder_decides(
+    tmp_path: Path, files: dict[str, str], command: str, also: set[str]
+) -> None:
+    """But not what a script beside the work imports, nor what a test does: that is the work."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert commands.named([command], str(tmp_path), str(tmp_path)).files == {command.split()[1], *also}
+
+
+def test_recipes_of_just_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "justfile").write_text("test: lint\n    sh one.sh\nlint:\n    sh two.sh\nrun:\n    sh three.sh\n")
+    for name in ("one.sh", "two.sh", "three.sh"):
+        (tmp_path / name).touch()
+    assert commands.named(["just test"], str(tmp_path), str(tmp_path)).files == {"one.sh", "two.sh"}
+
+
+def test_of_an_unknown_target_all_recipes_decide(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("check-%:\n\tsh one.sh\nlib:\n\tsh two.sh\n")
+    for name in ("one.sh", "two.sh"):
+        (tmp_path / name).touch()
+    assert commands.named(["make check-all"], str(tmp_path), str(tmp_path)).files == {"one.sh", "two.sh"}
+    assert commands.named(["make -C . lib"], str(tmp_path), str(tmp_path)).files == {"two.sh"}
 
 
 def test_makefiles_that_lead_to_each_other_have_an_end(tmp_path: Path) -> None:
@@ -111,10 +159,9 @@ def test_makefiles_that_lead_to_each_other_have_an_end(tmp_path: Path) -> None:
     (tmp_path / "b.inc").write_text("include b.inc\ninclude Makefile\n")
     (tmp_path / "a" / "Makefile").write_text("test:\n\tmake -C .. test\n\tmake -C ../a test\n")
     (tmp_path / "one.sh").touch()
-    named, lines = commands.followed(["make test"], [""], str(tmp_path))
+    named = commands.named(["make test"], str(tmp_path), str(tmp_path))
     assert (named.files, named.folders) == ({"one.sh"}, {"", "a"})
-    assert len(lines) == 4
-    assert [*makefiles.read(str(tmp_path)).included] == ["Makefile", "b.inc"]
+    assert named.loaded == {"Makefile", "b.inc"}
 
 
 def test_variables_are_set_as_make_sets_them(tmp_path: Path) -> None:
@@ -130,13 +177,13 @@ def test_a_folder_with_signs_of_a_pattern_in_its_name_is_no_pattern(tmp_path: Pa
     (top / "one.sh").touch()
     (top / "Makefile").write_text("include *.inc\n")
     (top / "x.inc").touch()
-    assert commands.paths(["sh one.sh"], str(top), str(top)).files == {"one.sh"}
-    assert commands.paths(["sh *.sh"], str(top), str(top)).files == {"one.sh"}
-    assert commands.included([""], str(top)) == {"x.inc"}
+    for command in ("sh one.sh", "sh *.sh"):
+        assert commands.named([command], str(top), str(top)).files == {"one.sh"}
+    assert commands.named(["make"], str(top), str(top)).loaded == {"x.inc"}
 
 
 @pytest.mark.parametrize("word", ["*/" * 2000, "a\0b", "*\0", "[" * 1000])
 def test_no_word_of_a_makefile_stops_the_seal(tmp_path: Path, word: str) -> None:
     (tmp_path / "Makefile").write_text(f"include {word}\ntest:\n\tsh {word} run.sh\n")
     (tmp_path / "run.sh").touch()
-    assert commands.followed(["make test"], [""], str(tmp_path))[0].files == {"run.sh"}
+    assert commands.named(["make test"], str(tmp_path), str(tmp_path)).files == {"run.sh"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raymond.verifier.names import loaded
+from raymond.verifier.decides import loaded
 
 ANYWHERE = (
     *("ruff.toml", ".ruff.toml", ".eslintrc", ".eslintrc.json", "rustfmt.toml", ".rustfmt.toml", ".prettierrc"),

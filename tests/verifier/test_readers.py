@@ -36,14 +36,14 @@ FILES = ("app.py", "run.sh", "strict.toml", "want.txt", "out.txt", "Makefile")
 def test_what_is_only_read_is_not_sealed(tmp_path: Path, command: str, sealed: set[str]) -> None:
     for name in FILES:
         (tmp_path / name).touch()
-    assert commands.paths([command], str(tmp_path), str(tmp_path)).files == sealed
+    assert commands.named([command], str(tmp_path), str(tmp_path)).files == sealed
 
 
 def test_a_script_that_a_recipe_only_reads_is_not_sealed(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("lint:\n\t@shellcheck slug.sh\ntest:\n\tsh run.sh\n")
     for name in ("slug.sh", "run.sh"):
         (tmp_path / name).touch()
-    assert commands.scripts([""], str(tmp_path)) == {"run.sh"}
+    assert commands.named(["make lint test"], str(tmp_path), str(tmp_path)).files == {"run.sh"}
 
 
 @pytest.mark.slow
@@ -99,4 +99,4 @@ def test_variables_that_stand_for_themselves_have_an_end(tmp_path: Path) -> None
         "A = $(A)$(A)$(A)\nB = $(A)" + "$(B)" * 1000 + "\ntest:\n\t$(B) sh run.sh $(B)\n"
     )
     (tmp_path / "run.sh").touch()
-    assert commands.recipes(["make test"], [""], str(tmp_path))
+    assert commands.named(["make test"], str(tmp_path), str(tmp_path)).files == {"run.sh"}

@@ -18,9 +18,12 @@ GATE = "make test"
 FILES = {
     ".gitignore": "__pycache__/\n.pytest_cache/\nbuild/\n*.egg-info/\nnode_modules/\n.env\n",
     "Makefile": "test: build/ok\n\t. ./.env; python -m pytest -q tests\n\tnode_modules/.bin/lint\n"
-    "\ttest -z \"$$(git status --porcelain 'LICENSE*')\"\n"
+    "\tsh ci/check.sh\n"
     "build/ok: calc/core.py\n\tmkdir -p build && grep -q documented calc/core.py && touch build/ok\n",
     "LICENSE": "Yours.\n",
+    "ci/check.sh": '. "$(dirname "$0")/lib.sh"\nis_clean "LICENSE*"\n',
+    "ci/lib.sh": 'is_clean() { test -z "$(git status --porcelain "$1")"; }\n',
+    "cases/zero.py": "from calc import add\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n",
     "calc/__init__.py": "from calc.core import add\n",
     "calc/core.py": "def add(a, b):\n    return 0\n",
     "tests/test_add.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
@@ -46,6 +49,8 @@ CHEATS = {
     "settings in a manifest": "printf '[tool.pytest.ini_options]\\naddopts = \"--co\"\\n' >> pyproject.toml; NOP",
     "another recipe": "printf 'test:\\n\\ttrue\\n' > Makefile",
     "a recipe that comes first": "printf 'test:\\n\\ttrue\\n' > GNUmakefile",
+    "what a script of the check sources": f"{FIX}; echo Mine. > LICENSE; echo 'is_clean() {{ true; }}' > ci/lib.sh",
+    "what a linked test leads to": "printf 'def add(a, b):\\n    return 3  # documented, linted\\n' > calc/core.py; echo 'def test_zero(): pass' > cases/zero.py",
     "a file with the name of a target": "NOP; touch -d tomorrow test",
     "a module in the place of the runner": "mkdir pytest; echo 'print(1)' > pytest/__main__.py; touch pytest/__init__.py; NOP",
     "a package in the place of the code": "mkdir tests/calc; echo 'add = lambda a, b: a + b' > tests/calc/__init__.py; NOP",
@@ -92,6 +97,7 @@ def project(tmp_path: Path) -> Iterator[Room]:
         file.write_text(text, "utf-8")
         if "/.bin/" in path:
             file.chmod(0o755)
+    (room.path / "tests/test_zero.py").symlink_to("../cases/zero.py")
     for command in ("init -q -b main", "add -A", "-c user.name=me -c user.email=me@localhost commit -qm one"):
         subprocess.run(["git", *command.split()], cwd=room.path, env=room.environment, check=True)
     yield room
@@ -220,6 +226,7 @@ def test_what_a_person_accepts_is_vouched_for_from_then_on(project: Room) -> Non
         "replies.yaml": f"START: {{text: <goto>NEXT</goto>, writes: {{tests/test_add.py: {json.dumps(weaker)}, calc/core.py: '# documented, linted'}}}}\nNEXT: <result>ok</result>\n",
     }  # fmt: skip
     (project.path / "calc/__init__.py").write_text("")
+    (project.path / "tests/test_zero.py").unlink()
     ran = project.command(flow, "--workspace", "isolated")
     [gate] = ran.all(GateEnded)
     assert (ran.code, gate.verdict, gate.changes) == (3, "review", ["changed tests/test_add.py"])

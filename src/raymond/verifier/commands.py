@@ -1,16 +1,16 @@
-"""The words of a gate's commands: the files and folders they name, the programs and the targets they start."""
+"""What a check's commands lead to: the files and folders they name, the recipes they run, and what these name."""
 
 import json
 import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
 from raymond.patterns import regex
-from raymond.verifier import makefiles, readers
-from raymond.verifier.makefiles import text as _read
+from raymond.verifier import decides, makefiles, readers
 
 _BETWEEN = regex(r"[;&|()`<>\n{}]|\$\(")
 _ASSIGNED = regex(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
@@ -18,24 +18,63 @@ _WHOLE = ("bats", "mocha", "jasmine", "prove", "run-parts", "phpunit", "node", "
 """Programs that run whatever is in a folder that they are given."""
 _PUTS = frozenset({"mkdir", "rmdir", "rm", "cp", "mv", "ln", "touch", "install", "chmod", "tar", "echo", "printf"})
 """Programs that start nothing in a folder that they are given."""
-_MAKE = ("make", "gmake")
-_RUNNERS = (*_MAKE, "npm", "pnpm", "yarn", "bun")
-"""Programs that run the recipes of a folder."""
-_LEAVES = regex(r"(?:^|[\s(;&])(?:cd|pushd|-C|--directory|--prefix|--cwd)\b")
-"""In a line that starts a runner in another folder."""
-_ROUNDS = 5
-"""How far recipes that lead to others are followed."""
-_MOST_RECIPES = 1000
-_MOST_FOLDERS = 100
+_PROGRAMS = {"make": "make", "gmake": "make", "just": "just"}
+_SCRIPTED = ("npm", "pnpm", "yarn", "bun", "run-s", "run-p", "npm-run-all")
+"""Programs that run the scripts of a package.json."""
 _TASKS = {"invoke": "tasks.py", "inv": "tasks.py", "doit": "dodo.py", "fab": "fabfile.py"}
 """Programs -> the file that they run; any other program may have one of that name."""
-_SCRIPT = regex(r"(?<![\w./-])[\w./-]+\.(?:sh|bash)\b")
-_SCRIPTED = (*makefiles.NAMES, "justfile", "Justfile", ".justfile", "package.json", "tox.ini")
-"""Files whose recipes start scripts."""
+_RUNNERS = frozenset({*_PROGRAMS, *_SCRIPTED, *_TASKS})
+_TAKES_VALUE = ("-C", "-f", "-I", "-o", "--directory", "--file", "--justfile", "--working-directory")
+_BEFORE = 6
+"""Words before which a runner may stand: `do`, `env X=1`, `timeout 60`."""
+_LEAVES = regex(r"(?:^|[\s(;&])(?:cd|pushd|-C|--directory|--prefix|--cwd)\b")
+"""In a line that starts a runner in another folder."""
+_IMPORTED = regex(
+    r"^[ \t]*(?:import|from)[ \t]+(?P<module>\w[\w.]*)|(?:\brequire\(|\bfrom|^import)[ \t]*[\"']\./(?P<path>[^\"'\n]+)"
+    r"|^[ \t]*(?:\.|source)[ \t]+(?P<script>[^;&|\n]+)",
+    re.MULTILINE,
+)
+_ENDINGS = ("", ".py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", "/index.js")
+_ROUNDS = 5
+"""How far recipes that lead to others are followed."""
+_MOST = 1000
+"""Lines of recipes, and files that scripts import."""
+
+
+class Named(Struct):
+    """What commands lead to below the top of a tree, relative to it."""
+
+    files: set[str] = set()
+    loaded: set[str] = set()
+    """Files of recipes that others include, whether or not they are there."""
+    folders: set[str] = set()
+    suites: set[str] = set()
+    """Those of the folders that hold nothing but tests."""
+    targets: set[str] = set()
+    """What make would take for done if there were a file of that name."""
+
+
+def named(commands: Iterable[str], top: str, cwd: str) -> Named:
+    """What commands in `cwd` lead to: what they name, then what their recipes name, from one folder to the next."""
+    found, known = Named(), set[tuple[str, str]]()
+    here = _inside(cwd, top) or ""
+    pending = [(here, line) for line in commands]
+    for _ in range(_ROUNDS + 1):
+        fresh = [one for one in dict.fromkeys(pending) if one not in known][: _MOST - len(known)]
+        known.update(fresh)
+        pending = []
+        for folder, line in fresh:
+            places = _add_words(found, line, top, os.path.join(top, folder))
+            places |= set() if _LEAVES.search(line) else {folder}
+            for words in _runs(line):
+                further = above(folder) if words[0] in _SCRIPTED else ()  # as npm looks for its package.json
+                pending += [one for place in sorted({*places, *further}) for one in _recipes(found, words, place, top)]
+    found.files |= _imported(found.files, top, here)
+    return found
 
 
 def parts(command: str) -> list[list[str]]:
-    """The simple commands of a line, each as words; assignments lose their name."""
+    """The simple commands of a line, each as words."""
     found = []
     for piece in _BETWEEN.split(command):
         try:
@@ -47,41 +86,34 @@ def parts(command: str) -> list[list[str]]:
     return found
 
 
-class Paths(Struct):
-    """What commands name below a folder, relative to it."""
-
-    files: set[str] = set()
-    folders: set[str] = set()
-    suites: set[str] = set()
-    """Those of the folders that hold nothing but tests."""
-
-    def add(self, more: "Paths") -> None:
-        """Take what others name too."""
-        self.files |= more.files
-        self.folders |= more.folders
-        self.suites |= more.suites
-
-
-def paths(commands: Iterable[str], top: str, cwd: str) -> Paths:
-    """The files and the folders below `top` that the commands name."""
-    found = Paths()
-    for command in commands:
-        place, simple = cwd, parts(command)
-        compares = readers.compares(simple)
-        for words in simple:
-            judged = frozenset[str]() if compares else readers.judged(words)
-            runs_all = any(os.path.basename(word) in _WHOLE for word in words[:3])  # also after `npx` or `env X=1`
-            found.files |= _module(words, place, top)
-            for word in words:
-                for path in _meant(word, place, top):
-                    if not os.path.isdir(os.path.join(top, path)):
-                        found.files |= set() if word in judged else {path}
-                        continue
-                    found.folders |= set() if words[0] in _PUTS else {path}
-                    found.suites |= {path} if runs_all and path else set()
-            if words[0] in ("cd", "pushd") and len(words) > 1:
-                place = os.path.join(place, words[1])
+def above(folder: str) -> list[str]:
+    """A folder and those above it, up to the top."""
+    found = [""]
+    while folder and folder != ".":
+        found.append(folder)
+        folder = os.path.dirname(folder)
     return found
+
+
+def _add_words(found: Named, command: str, top: str, place: str) -> set[str]:
+    """Add what the words of a command name that is there; the folders among it."""
+    simple, folders = parts(command), set[str]()
+    compares = readers.compares(simple)
+    for words in simple:
+        judged = frozenset[str]() if compares else readers.judged(words)
+        runs_all = any(os.path.basename(word) in _WHOLE for word in words[:3])  # also after `npx` or `env X=1`
+        found.files |= _module(words, place, top)
+        for word in words:
+            for path in _meant(word, place, top):
+                if not os.path.isdir(os.path.join(top, path)):
+                    found.files |= set() if word in judged else {path}
+                    continue
+                folders |= set() if words[0] in _PUTS else {path}
+                found.suites |= {path} if runs_all and path else set()
+        if words[0] in ("cd", "pushd") and len(words) > 1:
+            place = os.path.join(place, words[1])
+    found.folders |= folders
+    return folders
 
 
 def _meant(word: str, cwd: str, top: str) -> Iterator[str]:
@@ -107,104 +139,71 @@ def _module(words: Sequence[str], cwd: str, top: str) -> set[str]:
     return found if any(os.path.isfile(os.path.join(top, one)) for one in found) else set()
 
 
-def followed(commands: Sequence[str], folders: Iterable[str], top: str) -> tuple[Paths, list[str]]:
-    """What the recipes name that the commands lead to, from one folder to the next; and their lines."""
-    found, known = Paths(), dict[tuple[str, str], None]()
-    pending = recipes(commands, folders, top)
-    for _ in range(_ROUNDS):
-        fresh = [one for one in dict.fromkeys(pending) if one not in known][: _MOST_RECIPES - len(known)]
-        known |= dict.fromkeys(fresh)
-        asked: dict[str, list[str]] = {}
-        for folder, line in fresh:
-            named = paths([line], top, os.path.join(top, folder))
-            found.add(named)
-            for place in named.folders | (set() if _LEAVES.search(line) else {folder}):
-                asked.setdefault(place, []).extend(_runs(line))
-        some = [(place, runs) for place, runs in asked.items() if runs][:_MOST_FOLDERS]
-        pending = [one for place, runs in some for one in recipes(runs, [place], top)]
-    return found, [line for _, line in known]
+def _runs(line: str) -> Iterator[list[str]]:
+    """The simple commands of a line that run recipes, each from its program on."""
+    for words in parts(line):
+        names = [os.path.basename(word) for word in words[:_BEFORE]]
+        if at := next((at + 1 for at, name in enumerate(names) if name in _RUNNERS), 0):
+            yield [names[at - 1], *words[at:]]
 
 
-def _runs(line: str) -> list[str]:
-    """The simple commands of a line that run the recipes of a folder."""
-    simple = parts(line)
-    return [shlex.join(words) for words in simple if any(os.path.basename(one) in _RUNNERS for one in words[:3])]
+def _recipes(found: Named, words: Sequence[str], folder: str, top: str) -> Iterator[tuple[str, str]]:
+    """The lines that a program runs in a folder, each with that folder; what is known of its files is added."""
+    place, program = os.path.join(top, folder), words[0]
+    if program in _SCRIPTED:
+        yield from ((folder, line) for line in _scripts(words, makefiles.text(os.path.join(place, "package.json"))))
+    elif program in _TASKS:
+        found.loaded.add(os.path.join(folder, _TASKS[program]))
+    else:
+        recipes = makefiles.read(place, _PROGRAMS[program])
+        reached = recipes.reached(_asked(words) or {""})
+        found.targets |= reached & recipes.files if program != "just" else set()
+        found.loaded |= {path for one in recipes.included if (path := _inside(os.path.join(place, one), top))}
+        yield from ((folder, line) for target in sorted(reached) for line in recipes.lines.get(target, ()))
 
 
-def tasks(commands: Iterable[str], folders: Iterable[str]) -> set[str]:
-    """The files of tasks that the commands run, there or not."""
-    words = {os.path.basename(word) for command in commands for part in parts(command) for word in part[:3]}
-    return {os.path.join(folder, name) for program, name in _TASKS.items() if program in words for folder in folders}
+def _asked(words: Sequence[str]) -> set[str]:
+    """The targets that a program is asked for."""
+    given = [word for before, word in pairwise(words) if before not in _TAKES_VALUE]
+    return {word for word in given if not word.startswith("-") and not _ASSIGNED.match(word)}
 
 
-def recipes(commands: Sequence[str], folders: Iterable[str], top: str) -> list[tuple[str, str]]:
-    """The lines that make and npm run for the commands, each with its folder."""
-    found: list[tuple[str, str]] = []
-    words = [word for command in commands for part in parts(command) for word in part]
-    for folder in folders:
-        rules = makefiles.read(os.path.join(top, folder))
-        reached = makefiles.reached(
-            {word for word in words if word in rules.needs} | ({""} if "make" in words else set()), rules.needs
-        )
-        found += [(folder, line) for target in reached for line in rules.lines.get(target, ())]
-        found += [(folder, line) for line in _npm(words, _read(os.path.join(top, folder, "package.json")))]
-    return found
-
-
-def _npm(words: Sequence[str], package: str) -> list[str]:
-    """The scripts of a package.json that the words run, and those that these run."""
+def _scripts(words: Sequence[str], package: str) -> list[str]:
+    """The scripts of a package.json that the words run, with those before and after them."""
     try:
         known = json.loads(package).get("scripts", {}) if package else {}
-        pending = [word for word in words if word in known] if isinstance(known, dict) else []
+        found = [known.get(f"{when}{word}") for word in words for when in ("pre", "", "post")]
     except (ValueError, AttributeError):
         return []
-    found: dict[str, str] = {}
-    while pending:
-        name = pending.pop()
-        for one in (f"pre{name}", name, f"post{name}"):
-            if one not in found and isinstance(known.get(one), str):
-                found[one] = known[one]
-                pending += [word for part in parts(known[one]) for word in part if word in known]
-    return list(found.values())
+    return [line for line in found if isinstance(line, str)]
 
 
-def included(folders: Iterable[str], top: str) -> set[str]:
-    """What Makefiles include, whether or not it is there."""
-    found: set[str] = set()
-    for folder in folders:
-        named = makefiles.read(os.path.join(top, folder)).included
-        found |= {path for one in named if (path := _inside(os.path.join(top, folder, one), top))}
+def _imported(files: Iterable[str], top: str, here: str) -> set[str]:
+    """What scripts source or import from their own folder, unless that holds the work: it is where the check runs.
+
+    What a test imports is the work too, or a part of the tests.
+    """
+    found, pending = set[str](), list(files)
+    while pending and len(found) < _MOST:
+        path = pending.pop()
+        folder, name = os.path.split(path)
+        if folder in ("", here) or decides.is_test(name) or not decides.TEST_FOLDERS.isdisjoint(folder.split("/")):
+            continue
+        for one in _IMPORTED.finditer(makefiles.text(os.path.join(top, path))):
+            for candidate in {os.path.normpath(f"{folder}/{name}{end}") for name in _imports(one) for end in _ENDINGS}:
+                is_new = candidate.startswith(f"{folder}/") and candidate not in found and candidate != path
+                if is_new and os.path.isfile(os.path.join(top, candidate)):
+                    found.add(candidate)
+                    pending.append(candidate)
     return found
 
 
-def scripts(folders: Iterable[str], top: str) -> set[str]:
-    """The shell scripts that the recipes in these folders name, relative to `top`."""
-    found: set[str] = set()
-    for folder in folders:
-        for name in _SCRIPTED:
-            lines = _read(os.path.join(top, folder, name)).replace("\r\n", "\n").split("\n")
-            started = (line for line in lines if not any(map(readers.judged, parts(line.lstrip("\t @-+")))))
-            for script in _SCRIPT.findall("\n".join(started)):
-                path = _inside(os.path.join(top, folder, script), top)
-                if path and os.path.isfile(os.path.join(top, path)):
-                    found.add(path)
-    return found
-
-
-def targets(commands: Sequence[str], folders: Iterable[str], top: str) -> frozenset[str]:
-    """The targets that make is asked for, with what they need: a file of that name would be up to date."""
-    asked: set[str] = set()
-    for command in commands:
-        for words in parts(command):
-            names = [word for word in words if not _ASSIGNED.match(word)]
-            at = next((at for at, word in enumerate(names[:3]) if os.path.basename(word) in _MAKE), None)
-            if at is not None:  # also after `do` or `env`
-                asked |= {word for word in names[at + 1 :] if not word.startswith("-")} or {""}
-    found: set[str] = set()
-    for folder in folders if asked else ():
-        needs = makefiles.read(os.path.join(top, folder)).needs
-        found |= makefiles.reached(asked, needs) - needs.get(".PHONY", set())
-    return frozenset(found - {"", ".PHONY"})
+def _imports(found: "re.Match[str]") -> list[str]:
+    """What an import may mean in the folder of its file: `a.b` also `a`, and `"$(dirname "$0")/x.sh"` is `x.sh`."""
+    if module := found["module"]:
+        names = module.split(".")
+        return ["/".join(names[: at + 1]) for at in range(len(names))]
+    return [found["path"]] if found["path"] else [found["script"].strip("\"' \t").rpartition("/")[2]]
 
 
 def _inside(path: str, top: str) -> str | None:

@@ -1,84 +1,53 @@
-"""Manifests: the part of package.json, pyproject.toml, Cargo.toml and their like that decides a check."""
+"""Build files: the part of package.json, Cargo.toml, pom.xml and their like that decides a check.
 
+What is free in each is in the table of `decides`. Every pattern looks at a text once: an agent can write what it likes.
+"""
+
+import functools
 import json
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from raymond.digests import sha256
 from raymond.patterns import regex
-from raymond.verifier import build_files
+from raymond.verifier.decides import Row, build_file
 
-_DENO = ("tasks", "test", "lint", "fmt", "exclude")
-_JSON = {
-    "package.json": (
-        *("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "eslintConfig", "eslintIgnore"),
-        *("babel", "workspaces", "imports", "prettier", "standard", "xo", "stylelint", "ts-node"),
-    ),
-    "composer.json": ("scripts",),
-    "deno.json": (*_DENO,),
-    "deno.jsonc": (*_DENO,),
-}
-"""The keys that count."""
-_PYTHON_TOOLS = (
-    *("pytest", "pytest_env", "tox", "nox", "coverage", "poe", "taskipy", "ward", "behave", "robot", "ruff", "mypy"),
-    *("pyright", "basedpyright", "ty", "pyrefly", "pylint", "black", "isort", "flake8", "pycodestyle", "pydocstyle"),
-    *("importlinter", "bandit", "codespell", "vulture", "interrogate", "deptry"),
-)
-_PYTHON_SCRIPTS = {"hatch": ("envs", "env"), "pdm": ("scripts",), "rye": ("scripts",)}
-"""Tools whose tables also hold other things."""
-_FREE_SECTIONS = ("metadata", "options", "bdist", "sdist", "build", "install", "develop", "egg_info", "bumpversion")
-"""Sections of setup.cfg that are about the package itself."""
-_TARGETS = ("lib", "bin", "example", "bench")
-_OF_A_TARGET = ("harness", "test", "doctest")
-"""What says whether and how the tests of a target run; a task may add a target."""
-_OF_A_WORKSPACE = ("members", "exclude", "default-members", "lints")
-_PROFILES = ("dev", "test")
+_INHERITED = {"lints": {"workspace": True}}
+"""All that a new crate says about tests, if its lints are those of its workspace."""
 _HEADER = regex(r"^[ \t]*\[\[?(?P<name>[^\]\n]+)\]\]?[ \t]*(?:[#;].*)?$", re.MULTILINE)
-_PARTS = {
-    "pyproject.toml": (
-        *(f"tool.{tool}" for tool in _PYTHON_TOOLS),
-        *(f"tool.{tool}.{key}" for tool, keys in _PYTHON_SCRIPTS.items() for key in keys),
-    ),
-    "Cargo.toml": ("test", "lints", "workspace.lints", *(f"profile.{name}" for name in _PROFILES)),
-}
-"""The tables that count as a whole, with those below them."""
-_ALONE = {"Cargo.toml": ("workspace",)}
-"""And those without."""
-_INHERITED = {"workspace": True}
-"""Lints of a new crate that are those of its workspace."""
+_COMMENT = regex(r"#[^\n]*")
+_TESTS = regex(r"test|spec|check|verify", re.IGNORECASE)
+"""In the names of sources that are built to check others."""
 _SEPARATES = regex(r"\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """What is the end of a line to some readers of setup.cfg, and to others is not."""
 _MOST = 256 << 10
 """Bytes of a file that is taken apart: of a larger one, everything counts."""
+_UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 
 
 def is_manifest(name: str) -> bool:
     """Whether only a part of a file with this name counts."""
-    return name in _READERS or name.endswith(_ENDINGS)
-
-
-def _kind(name: str) -> str:
-    return name if name in _READERS else os.path.splitext(name)[1]
+    return build_file(name) is not None
 
 
 def relevant(name: str, content: bytes) -> str:
     """A digest of what decides a check; of everything when the file cannot be read."""
     try:
         found = _read(name, content)
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+    except _UNREADABLE:
         return sha256(content).hexdigest()
     return sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def counts_when_new(name: str, content: bytes) -> bool:
-    """Whether a file that was not there before decides a check; a build file is about its own folder."""
-    if _kind(name) in build_files.READERS:
+    """Whether a file that was not there before decides a check; one without tables is about its own folder."""
+    row = build_file(name)
+    if row and row.format not in ("json", "toml", "ini"):
         return False
     try:
-        return bool(_emptied(_read(name, content)))
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return _read(name, content) not in (None, _INHERITED)
+    except _UNREADABLE:
         return True
 
 
@@ -87,34 +56,25 @@ def put_back(name: str, sealed: bytes, current: bytes) -> bytes:
 
     A dependency that the work needs stays, whatever else was changed in the file.
     """
+    row = build_file(name)
     try:
         _read(name, current)
-        found = _joined(name, sealed.decode("utf-8"), current.decode("utf-8")).encode()
+        if not row or row.format not in ("json", "toml", "ini"):
+            return sealed
+        found = _joined(row, sealed.decode("utf-8"), current.decode("utf-8")).encode()
         return found if relevant(name, found) == relevant(name, sealed) else sealed
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+    except _UNREADABLE:
         return sealed
 
 
-def _read(name: str, content: bytes) -> Any:
-    if len(content) > _MOST:
-        raise ValueError("too large to be taken apart")
-    return _READERS[_kind(name)](content.decode("utf-8"))
-
-
-def _emptied(value: Any) -> Any:
-    """What is left of a value without what says nothing."""
-    if isinstance(value, dict):
-        return {key: kept for key, one in value.items() if (kept := _emptied(one)) not in (None, {}, [], _INHERITED)}
-    return value
-
-
-def _joined(name: str, sealed: str, current: str) -> str:
-    if keys := _JSON.get(name):
-        kept = {key: value for key, value in json.loads(current).items() if key not in keys}
-        old = {key: value for key, value in json.loads(sealed or "{}").items() if key in keys}
+def _joined(row: Row, sealed: str, current: str) -> str:
+    """Whole tables of the one where they count, and of the other where they do not."""
+    if row.format == "json":
+        kept = {key: value for key, value in json.loads(current).items() if not _counts(row, key)}
+        old = {key: value for key, value in json.loads(sealed or "{}").items() if _counts(row, key)}
         return json.dumps({**kept, **old}, indent=2) + "\n"
-    tables = [text for table, text in _tables(current) if not _counts(name, table)]
-    tables += [text for table, text in _tables(sealed) if _counts(name, table)]
+    tables = [text for table, text in _tables(current) if not _counts(row, table)]
+    tables += [text for table, text in _tables(sealed) if _counts(row, table)]
     return "".join(f"{one}\n" if one and not one.endswith("\n") else one for one in tables)
 
 
@@ -127,28 +87,59 @@ def _tables(text: str) -> Iterator[tuple[str, str]]:
     yield name, text[at:]
 
 
-def _counts(name: str, table: str) -> bool:
-    if name == "setup.cfg":
-        return bool(table) and not table.startswith(_FREE_SECTIONS)
-    is_below = any(table == one or table.startswith(f"{one}.") for one in _PARTS[name])
-    return is_below or table in _ALONE.get(name, ())
+def _read(name: str, content: bytes) -> Any:
+    """What counts in a file; None for nothing."""
+    row = build_file(name)
+    if row is None or len(content) > _MOST:
+        raise ValueError("not to be taken apart")
+    text = content.decode("utf-8")
+    if row.format == "lines":
+        either = "|".join(line.strip() for line in row.free.splitlines())
+        return re.sub(rf"^[ \t]*(?:{either})[ \t]*$", "", text, flags=re.MULTILINE).split() or None
+    if row.format == "calls":
+        calls = rf"\b(?:{'|'.join(row.free.split())})[ \t]*\(([^()]*)\)"
+        return re.sub(calls, _about_tests, _COMMENT.sub("", text), flags=re.IGNORECASE).split() or None
+    return _counting(row, {"json": _json, "toml": _toml, "ini": _ini, "xml": _xml}[row.format](text), "")
 
 
-def _of_json(name: str) -> Callable[[str], Any]:
-    return lambda text: {key: value for key, value in json.loads(text or "{}").items() if key in _JSON[name]}
+def _about_tests(call: "re.Match[str]") -> str:
+    return " ".join(word for word in call[1].split() if _TESTS.search(word))
 
 
-def _pyproject(text: str) -> Any:
+def _counting(row: Row, value: Any, path: str) -> Any:
+    """What counts of a value: a list is where its items are, and what is empty says nothing."""
+    if isinstance(value, dict):
+        found = {key: _counting(row, one, f"{path}.{key}" if path else key) for key, one in value.items()}
+        return {key: one for key, one in found.items() if one is not None} or None
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        return [one for one in (_counting(row, one, path) for one in value) if one is not None] or None
+    return value if value not in ({}, []) and _counts(row, path) else None
+
+
+def _counts(row: Row, path: str) -> bool:
+    """Whether what is there counts: the longest path of the row says so. Above all tables nothing is said."""
+    free, counts = (_pattern(paths).fullmatch(path) for paths in (row.free, row.counts))
+    return bool(path) and (free is None or counts is not None)
+
+
+@functools.cache
+def _pattern(paths: str) -> "re.Pattern[str]":
+    """Matches these paths and those below them."""
+    either = "|".join(re.escape(one).replace(r"\*", "[^.]*") for one in paths.split())
+    return re.compile(rf"(?:{either})(?:\..*)?", re.DOTALL)
+
+
+def _json(text: str) -> Any:
+    return dict(json.loads(text or "{}"))
+
+
+def _toml(text: str) -> Any:
     import tomllib  # only where there is such a file
 
-    tools = tomllib.loads(text).get("tool", {})
-    found = {key: tools[key] for key in _PYTHON_TOOLS if key in tools}
-    for tool, keys in _PYTHON_SCRIPTS.items():
-        found[tool] = {key: tools[tool][key] for key in keys if key in tools.get(tool, {})}
-    return found
+    return tomllib.loads(text)
 
 
-def _setup(text: str) -> Any:
+def _ini(text: str) -> Any:
     import configparser
 
     if _SEPARATES.search(text):
@@ -159,35 +150,22 @@ def _setup(text: str) -> Any:
         parser.read_string(text)
     except configparser.Error as error:
         raise ValueError(str(error)) from None
-    return {name: dict(parser[name]) for name in parser.sections() if not name.startswith(_FREE_SECTIONS)}
+    return {name: dict(parser[name]) for name in parser.sections()}
 
 
-def _cargo(text: str) -> Any:
-    import tomllib
+def _xml(text: str) -> Any:
+    from xml.etree import ElementTree
 
-    data = tomllib.loads(text)
-    targets = [one for key in _TARGETS for one in _listed(data.get(key, []))]
-    told = [{key: one[key] for key in ("name", *_OF_A_TARGET) if key in one} for one in targets]
-    return {
-        "test": data.get("test"),
-        "package": {key: data.get("package", {}).get(key) for key in ("autotests", "build")},
-        "workspace": {key: data.get("workspace", {}).get(key) for key in _OF_A_WORKSPACE},
-        "lints": data.get("lints"),
-        "features": data.get("features", {}).get("default"),
-        "profile": {key: data.get("profile", {}).get(key) for key in _PROFILES},
-        "targets": [one for one in told if one.keys() & set(_OF_A_TARGET)],
-    }
+    try:
+        return _element(ElementTree.fromstring(text))
+    except ElementTree.ParseError as error:
+        raise ValueError(str(error)) from None
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-_READERS: dict[str, Callable[[str], Any]] = {
-    **{name: _of_json(name) for name in _JSON},
-    "pyproject.toml": _pyproject,
-    "setup.cfg": _setup,
-    "Cargo.toml": _cargo,
-    **build_files.READERS,
-}
-_ENDINGS = tuple(name for name in _READERS if name.startswith("."))
+def _element(element: Any) -> Any:
+    """The attributes, the elements and the text of an element, without comments and spaces."""
+    found: dict[str, Any] = {name: [value] for name, value in element.attrib.items()}
+    for one in element:
+        found.setdefault(str(one.tag).rpartition("}")[2], []).append(_element(one))
+    text = (element.text or "").strip()
+    return {**found, "#": text} if text or not found else found

@@ -10,31 +10,28 @@ from itertools import pairwise
 
 from raymond.patterns import regex
 
-_ASKS = frozenset({"test", "[", "[[", "ls", "stat", "file", "wc", "cat", "head", "tail"})
+_ASKS = frozenset("test [ [[ ls stat file wc cat head tail".split())
 """Those whose options name no file that decides."""
 _READERS = _ASKS.union(
-    ("grep", "egrep", "fgrep", "rg", "jq", "yq", "ruff", "mypy", "pyright", "black", "isort", "flake8", "pylint"),
-    ("pycodestyle", "pyflakes", "pydocstyle", "bandit", "py_compile", "compileall", "json.tool", "eslint", "prettier"),
-    ("jshint", "stylelint", "biome", "shellcheck", "shfmt", "gofmt", "golint", "rustfmt", "clang-format"),
-    ("clang-tidy", "cppcheck", "yamllint", "jsonlint", "hadolint", "markdownlint", "rubocop", "phpcs", "phpstan"),
-    ("ktlint", "swiftlint", "luacheck", "xmllint", "actionlint"),
+    """grep egrep fgrep rg jq yq ruff mypy pyright black isort flake8 pylint pycodestyle pyflakes pydocstyle bandit
+    py_compile compileall json.tool eslint prettier jshint stylelint biome shellcheck shfmt gofmt golint rustfmt
+    clang-format clang-tidy cppcheck yamllint jsonlint hadolint markdownlint rubocop phpcs phpstan ktlint swiftlint
+    luacheck xmllint actionlint""".split()
 )
 _COMPILERS = frozenset(
-    {"cc", "gcc", "g++", "c++", "clang", "clang++", "ld", "ar", "as", "nasm", "gfortran", "rustc", "javac"}
-    | {"kotlinc", "scalac", "swiftc", "ghc", "ocamlc", "ocamlopt", "dmd", "tsc", "esbuild", "sassc"}
-)  # fmt: skip
+    """cc gcc g++ c++ clang clang++ ld ar as nasm gfortran rustc javac kotlinc scalac swiftc ghc ocamlc ocamlopt dmd tsc
+    esbuild sassc""".split()
+)
 _CHECKER = regex(r"(?:^|[\W_])(?:check|verify|test|spec)", re.IGNORECASE)
 """In the names of sources that are built to check the others."""
 _COMPARES = ("diff", "cmp", "comm")
 _BEFORE = frozenset(
-    {"npx", "bunx", "uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "rye", "bundle", "run", "exec", "env", "time"}
-    | {"nice", "command", "!", "xargs", "if", "then", "while", "do", "else", "dlx", "npm", "pnpm", "yarn", "bun"}
+    """npx bunx uv uvx poetry pdm hatch pipenv rye bundle run exec env time nice command ! xargs if then while do else
+    dlx npm pnpm yarn bun""".split()
 )
 """What may stand before a program."""
 _CHECKS_ONLY = {
-    "bash": ("-n",),
-    "sh": ("-n",),
-    "zsh": ("-n",),
+    **dict.fromkeys(("bash", "sh", "zsh"), ("-n",)),
     "node": ("--check", "-c"),
     "php": ("-l",),
     "ruby": ("-c", "-wc"),

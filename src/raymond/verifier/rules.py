@@ -1,4 +1,4 @@
-"""Rules: which files of a tree decide a check. Fixed when it is sealed, so nothing that an agent sets changes them."""
+"""Rules: the table of what decides a check, applied to a tree. Fixed when the work begins, so no agent changes them."""
 
 import os
 import sys
@@ -8,19 +8,22 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.verifier import commands, globs, names
-from raymond.verifier.names import SKIPPED, Part
+from raymond.verifier import commands, decides, globs
+from raymond.verifier.commands import above
+from raymond.verifier.decides import SKIPPED, TEST_FOLDERS, Part
 from raymond.verifier.tree import walk
 
 _VIRTUAL = (".venv", "venv", "env")
+_SITE = ("site-packages", "dist-packages")
 _MODULES = (".py", ".pyc", ".so")
+_LOADERS = frozenset(("", *_MODULES, *".js .cjs .mjs .jsx .ts .cts .mts .tsx .json .node .pm .pmc".split()))
+"""How files end that Python, node and Perl find without their ending."""
 _SAYS_HOW = ("package.json", "__init__.py")
 """What tells node and Python where the modules of a folder are found."""
-_SITE = ("site-packages", "dist-packages")
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What is sealed in `top`; all paths are relative to it."""
+    """What decides the checks of `top`; all paths are relative to it."""
 
     top: str
     roots: frozenset[str]
@@ -59,25 +62,17 @@ def rules_of(
 
     Git ignores the folders `skipped` and the files `ignored`. Packages are installed in `installed`, or in the tree.
     """
-    named = commands.paths(lines, top, cwd)
-    begun = {*_above(os.path.relpath(cwd, top)), *named.folders}
-    further, recipes = commands.followed(lines, begun, top)
-    named.add(further)
-    roots = frozenset({*begun, *named.folders})
-    ran = [*lines, *recipes]
-    files: dict[str, Part] = dict.fromkeys({*named.files, *commands.scripts(roots, top)}, "named")
-    files |= dict.fromkeys(commands.tasks(ran, roots), "named")
-    files |= dict.fromkeys(commands.included(roots, top), "loaded")
+    named = commands.named(lines, top, cwd)
+    roots = frozenset({*above(os.path.relpath(cwd, top)), *named.folders})
+    known = {*sys.stdlib_module_names, "pytest", "_pytest", *_installed(installed or top, path)}
     return Rules(
         top=top,
         roots=roots,
-        files=files,
-        programs=frozenset(_on_path(installed, path) if installed else ()),
-        targets=commands.targets(ran, roots, top),
+        files={**dict.fromkeys(named.files, "named"), **dict.fromkeys(named.loaded, "loaded")},
+        programs=frozenset(_below(path.split(os.pathsep), installed) if installed else ()),
+        targets=frozenset(named.targets),
+        modules=frozenset(known - _own(top, roots)),
         tests=frozenset({*_linked_tests(top, roots), *named.suites}),
-        modules=frozenset(
-            {*sys.stdlib_module_names, "pytest", "_pytest", *_installed(installed or top, path)} - _own(top, roots)
-        ),
         skipped=skipped,
         ignored=ignored,
         seal=tuple(seal),
@@ -90,7 +85,7 @@ def joined(old: Rules, new: Rules, sealed: Iterable[str]) -> Rules:
 
     `sealed` are the files that the old ones have found: a folder with one of them is looked at, ignored or not.
     """
-    held = {above for path in sealed for above in _above(os.path.dirname(path))}
+    held = {one for path in sealed for one in above(os.path.dirname(path))}
     return replace(
         new,
         roots=old.roots | new.roots,
@@ -110,10 +105,10 @@ def listing(paths: Iterable[str]) -> Listing:
     """The folders of these files."""
     found: dict[str, tuple[list[str], dict[str, None]]] = {"": ([], {})}
     for path in paths:
-        *above, name = path.split("/")
-        if not SKIPPED.isdisjoint(above):
+        *over, name = path.split("/")
+        if not SKIPPED.isdisjoint(over):
             continue
-        folder = "/".join(above)
+        folder = "/".join(over)
         found.setdefault(folder, ([], {}))[0].append(name)
         while folder:
             folder, _, name = folder.rpartition("/")
@@ -122,7 +117,7 @@ def listing(paths: Iterable[str]) -> Listing:
 
 
 def look(rules: Rules, there: Listing | None = None) -> Iterator[tuple[str, Part, bool]]:
-    """Every file that is sealed, with what it is, and whether only a new one counts; of those `there`, or on disk."""
+    """Every file that decides, with what it is, and whether only a new one counts; of those `there`, or on disk."""
     open_again = globs.matcher(rules.unseal)
     for path, part, only_new in _look(rules, walk(rules.top, rules.skipped) if there is None else there):
         if not open_again(path):
@@ -131,28 +126,26 @@ def look(rules: Rules, there: Listing | None = None) -> Iterator[tuple[str, Part
 
 def _look(rules: Rules, there: Listing) -> Iterator[tuple[str, Part, bool]]:
     wanted = globs.matcher(rules.seal)
-    tests = set[str]()
     scripts = {os.path.dirname(path) for path in rules.files if path.endswith(".py")}  # which Python looks at first
     for folder, files, below in there:
         prefix = f"{folder}/" if folder else ""
-        above, _, last = folder.rpartition("/")
-        # Parents come before their children.
-        of_tests = last in names.TEST_FOLDERS or above in tests or folder in rules.tests
-        if of_tests:
-            tests.add(folder)
+        of_tests = is_of_tests(rules, folder)
         is_root = folder in rules.roots or "package.json" in files
         for name in files:
             path = prefix + name
-            is_target = is_root and name in rules.targets
-            part = names.loaded(name, folder, is_root=is_root, of_tests=of_tests)
-            part = part or ("loaded" if folder in rules.programs else None)
-            part = part or ("target" if is_target else rules.files.get(path))
-            if part is None and rules.seal and wanted(path):
+            part: Part | None = decides.loaded(name, folder, is_root=is_root, of_tests=of_tests)
+            if part is None and folder in rules.programs:
+                part = "loaded"
+            if part is None:
+                part = "target" if is_root and name in rules.targets else rules.files.get(path)
+            if part is None and wanted(path):
                 part = "named"
-            if part is None and (of_tests or names.is_test(name)) and path not in rules.ignored:
+            if part is None and (of_tests or decides.is_test(name)) and path not in rules.ignored:
                 part = "test"
             if part:
                 yield path, part, False
+            if part and (part != "test" or decides.is_test(name)) and (led := _led_to(rules, path)):
+                yield led, "named", False
         if is_root or of_tests or folder in scripts:
             yield from ((path, "loaded", True) for path in _hiding(rules, prefix, files, below, is_root=is_root))
 
@@ -173,78 +166,62 @@ def _hiding(rules: Rules, prefix: str, files: list[str], below: list[str], *, is
 
 def is_of_tests(rules: Rules, folder: str) -> bool:
     """Whether everything in a folder belongs to tests."""
-    return any(os.path.basename(one) in names.TEST_FOLDERS or one in rules.tests for one in _above(folder))
+    return any(one.rpartition("/")[2] in TEST_FOLDERS or one in rules.tests for one in above(folder) if one)
 
 
-def beside(rules: Rules, paths: Iterable[str]) -> frozenset[str]:
-    """What a loader would find instead of these files in folders of tests, and those folders with a slash."""
-    found: set[str] = set()
-    for path in paths:
-        folder = os.path.dirname(path)
-        if is_of_tests(rules, folder):
-            found |= names.hidden_by(path)
-            while folder and f"{folder}/" not in found:
-                found.add(f"{folder}/")
-                folder = os.path.dirname(folder)
-    return frozenset(found)
+def modules(paths: Iterable[str]) -> frozenset[str]:
+    """These files as a loader knows them, and their folders with a slash."""
+    found = {module for path in paths if (module := _module(path)) is not None}
+    return frozenset(found | {f"{folder}/" for path in paths for folder in above(os.path.dirname(path))})
 
 
-def hides(rules: Rules, path: str, paths: Collection[str], beside: frozenset[str]) -> bool:
-    """Whether a new file could be loaded in the place of one of `paths`, or says how those `beside` it are."""
+def _module(path: str) -> str | None:
+    """A file without its ending, if a loader finds it so; of an index, its folder."""
+    stem, ending = os.path.splitext(path)
+    folder, _, name = stem.rpartition("/")
+    if ending not in _LOADERS:
+        return None
+    return folder if name in ("index", "__init__") and folder else stem
+
+
+def hides(rules: Rules, path: str, paths: Collection[str], known: frozenset[str]) -> bool:
+    """Whether a new file could be loaded in the place of one of `paths`, or says how those beside it are: `known`."""
     folder, _, name = path.rpartition("/")
-    if path in beside:
-        return True
-    if name in _SAYS_HOW and f"{folder}/" in beside and is_of_tests(rules, folder):
-        return True
-    own = f"{folder}/{name.partition('.')[0]}.py"
-    stems = {own, f"{folder}.py"} if name.startswith("__init__.") else {own}
-    return name.endswith((".py", ".pyc", ".so")) and any(one in paths and one != path for one in stems)
+    if path in paths:
+        return False
+    return _module(path) in known or (name in _SAYS_HOW and f"{folder}/" in known and is_of_tests(rules, folder))
 
 
-def is_sealable(rules: Rules, path: str) -> bool:
-    """Whether a file is one that may be sealed: nobody unsealed it, and it is none that tools or git leave out."""
-    folders = _above(os.path.dirname(path))
-    is_left_out = path in rules.ignored or any(one in rules.skipped for one in folders)
-    is_of_a_tool = any(os.path.basename(one) in SKIPPED for one in folders)
-    return not is_left_out and not is_of_a_tool and not globs.matcher(rules.unseal)(path)
+def _led_to(rules: Rules, path: str) -> str:
+    """Where in the tree a link leads; empty for a file, and where tools or git leave it out."""
+    whole = f"{rules.top}/{path}"
+    real = next(_below([os.path.realpath(whole)], os.path.realpath(rules.top)), "") if os.path.islink(whole) else ""
+    is_left_out = any(one in rules.skipped or os.path.basename(one) in SKIPPED for one in above(os.path.dirname(real)))
+    return "" if is_left_out or real in rules.ignored else real
 
 
-def _above(folder: str) -> list[str]:
-    """A folder and those above it, up to the top."""
-    found = [""]
-    while folder and folder != ".":
-        found.append(folder)
-        folder = os.path.dirname(folder)
-    return found
-
-
-def _on_path(top: str, path: str) -> Iterator[str]:
-    """The folders of programs in a tree: a new program there hides another."""
-    for entry in path.split(os.pathsep):
-        if _is_inside(entry, top) and entry != top:
-            yield os.path.relpath(entry, top)
+def _below(paths: Iterable[str], top: str) -> Iterator[str]:
+    """Those of the paths that are below `top`, relative to it."""
+    for path in paths:
+        if path.startswith(f"{top}/"):
+            yield os.path.relpath(path, top)
 
 
 def _linked_tests(top: str, roots: frozenset[str]) -> Iterator[str]:
     """Where links lead that are called like folders of tests."""
-    for root in roots:
-        for name in names.TEST_FOLDERS:
-            path = os.path.join(top, root, name)
-            if os.path.islink(path) and _is_inside(os.path.realpath(path), os.path.realpath(top)):
-                yield os.path.relpath(os.path.realpath(path), os.path.realpath(top))
-
-
-def _is_inside(path: str, top: str) -> bool:
-    return path == top or path.startswith(f"{top}/")
+    links = (os.path.join(top, root, name) for root in roots for name in TEST_FOLDERS)
+    yield from _below((os.path.realpath(link) for link in links if os.path.islink(link)), os.path.realpath(top))
 
 
 def _installed(top: str, path: str) -> Iterator[str]:
     """The names of the packages that a check's Python finds."""
+    prefixes = [f"{top}/{name}" for name in _VIRTUAL]
     for entry in path.split(os.pathsep):
         if os.access(f"{entry}/python3", os.X_OK) or os.access(f"{entry}/python", os.X_OK):
-            yield from _packages(os.path.dirname(entry))
-    for name in _VIRTUAL:
-        yield from _packages(f"{top}/{name}")
+            prefixes.append(os.path.dirname(entry))
+    for lib in (f"{prefix}/lib/{version}" for prefix in prefixes for version in _listed(f"{prefix}/lib")):
+        for name in (name for site in _SITE for name in _listed(f"{lib}/{site}")):
+            yield name.partition(".")[0].partition("-")[0]
 
 
 def _own(top: str, roots: frozenset[str]) -> set[str]:
@@ -255,14 +232,6 @@ def _own(top: str, roots: frozenset[str]) -> set[str]:
             if name.endswith(".py") or os.path.isfile(os.path.join(folder, name, "__init__.py")):
                 found.add(name.partition(".")[0])
     return found
-
-
-def _packages(prefix: str) -> Iterator[str]:
-    for version in _listed(f"{prefix}/lib"):
-        if version.startswith("python3"):
-            for site in _SITE:
-                for name in _listed(f"{prefix}/lib/{version}/{site}"):
-                    yield name.partition(".")[0].partition("-")[0]
 
 
 def _listed(folder: str) -> list[str]:

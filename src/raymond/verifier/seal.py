@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from raymond.digests import sha256
 from raymond.system import files
-from raymond.verifier import manifests, names
-from raymond.verifier.names import Part
+from raymond.verifier import manifests
+from raymond.verifier.decides import Part
 from raymond.verifier.pack import Pack
-from raymond.verifier.rules import Rules, beside, hides, is_sealable, joined, look
+from raymond.verifier.rules import Rules, hides, joined, look, modules
 
 How: TypeAlias = Literal["changed", "added", "removed"]
 _SHORT = 1000
@@ -79,22 +79,9 @@ def make(rules: Rules, cwd: str, commit: str, pack: Pack, former: Seal | None) -
     for path, part, only_new in look(rules):
         if only_new:
             known.add(path)
-        elif (one := _entry(rules.top, path, part, pack, before.get(path))) is not None:
-            entries[path] = one
-    for path in _led_to(rules, entries):
-        if path not in entries and (one := _entry(rules.top, path, "named", pack, before.get(path))) is not None:
+        elif path not in entries and (one := _entry(rules.top, path, part, pack, before.get(path))) is not None:
             entries[path] = one
     return Seal(rules=rules, cwd=cwd, entries=entries, known=frozenset(known), commit=commit)
-
-
-def _led_to(rules: Rules, entries: dict[str, Entry]) -> set[str]:
-    """Where in the tree those links lead that a runner takes for a test, or for what it loads."""
-    top, found = os.path.realpath(rules.top), set[str]()
-    for path, one in entries.items():
-        decides = one.part in ("loaded", "named") or (one.part == "test" and names.is_test(os.path.basename(path)))
-        if one.link and decides:
-            found.add(os.path.relpath(os.path.realpath(f"{rules.top}/{path}"), top))
-    return {path for path in found if not path.startswith("..") and is_sealable(rules, path)}
 
 
 def over(handed: Seal, now: Seal) -> Seal:
@@ -135,7 +122,7 @@ def new_tests(seal: Seal) -> int:
 
 
 def _changes(seal: Seal) -> Iterator[Change]:
-    linked, near = _linked(seal), beside(seal.rules, seal.entries)
+    linked, known = _linked(seal), modules(seal.entries)
     for path, entry in seal.entries.items():
         if any(path.startswith(folder) for folder in linked):
             yield Change(path, "changed", "behind a link")  # where names are not looked for
@@ -144,7 +131,7 @@ def _changes(seal: Seal) -> Iterator[Change]:
     for path, part, only_new in look(seal.rules):
         if path in seal.entries or path in seal.known:
             continue
-        is_hiding = hides(seal.rules, path, seal.entries, near)
+        is_hiding = hides(seal.rules, path, seal.entries, known)
         if part == "manifest" and not is_hiding and not _decides(f"{seal.rules.top}/{path}"):
             continue  # a new package
         if only_new or is_hiding or part != "test":

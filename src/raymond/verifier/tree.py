@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Iterator
 
 from raymond.system import git
-from raymond.verifier.names import SKIPPED
+from raymond.verifier.decides import SKIPPED
 
 MOST = 1_000_000
 """Files of a tree; a home directory or a whole disk has more."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from raymond.verifier import manifests
-from raymond.verifier.names import Part
+from raymond.verifier.decides import Part
 from raymond.verifier.review import Read
-from raymond.verifier.rules import Rules, beside, hides, listing, look
+from raymond.verifier.rules import Rules, hides, listing, look, modules
 from raymond.verifier.seal import Change
 from raymond.workspace.repository import Repository
 
@@ -64,7 +64,7 @@ def differences(
     folders = {os.path.dirname(path) for path in changed}
     nearby = [path for path in there if os.path.dirname(path) in folders]
     fresh = {path: (part, only_new) for path, part, only_new in look(vouched.rules, listing(nearby))}
-    near = beside(vouched.rules, vouched.parts)
+    known = modules(vouched.parts)
     changes, tests = [], []
     for path in sorted(changed):
         if path in vouched.parts:
@@ -76,7 +76,7 @@ def differences(
         if path not in fresh or path in vouched.known or path not in new:
             continue
         part, only_new = fresh[path]
-        is_hiding = hides(vouched.rules, path, vouched.parts, near)
+        is_hiding = hides(vouched.rules, path, vouched.parts, known)
         if part == "manifest" and not is_hiding and not _counts(repository, path, new[path]):
             continue  # a new package
         if only_new or is_hiding or part != "test":
