@@ -10,6 +10,7 @@ import click
 import pytest
 
 import cli_reference
+import deciding_table
 from raymond import cli
 from raymond.control import config
 from running import Room, until
@@ -24,6 +25,10 @@ def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path)
     yield room
     room.clear()
+
+
+def test_the_table_of_what_decides_a_check_is_that_of_the_verifier() -> None:
+    assert deciding_table.table() in deciding_table.PAGE.read_text("utf-8"), f"stale: run {deciding_table.MAKE}"
 
 
 # --- cli.md ----------------------------------------------------------------------------------------------------------
