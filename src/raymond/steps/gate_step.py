@@ -23,7 +23,7 @@ from raymond.system.processes import spawn
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Work
 from raymond.verifier.environment import environment
 
-_RUN = "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); from raymond.verifier.__main__ import main; main()"
+_RUN = "import sys; sys.path[:] = sys.argv.pop().split(chr(10)); from raymond.verifier.__main__ import main; main()"
 """Nothing is imported from the directory of the check, which an agent can write to."""
 _WHERE = {
     "": "",
@@ -315,5 +315,5 @@ def _cause(code: int | None) -> str:
 
 def verifier() -> list[str]:
     """The command that runs checks; it finds its modules where we do, without what depends on the directory."""
-    paths = [path for path in sys.path if os.path.isabs(path)]
-    return [sys.executable, "-P", "-S", "-c", _RUN, msgspec.json.encode(paths).decode()]
+    paths = [path for path in sys.path if os.path.isabs(path) and "\n" not in path]
+    return [sys.executable, "-P", "-S", "-c", _RUN, "\n".join(paths)]

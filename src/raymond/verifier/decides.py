@@ -7,15 +7,35 @@ can turn a check green without touching anything that exists. A new test is welc
 import functools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+
+from raymond.digests import sha256
 
 Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "target"]
 """What a file is to a check. A new one counts as a change unless it is a `test`."""
 Where: TypeAlias = Literal["anywhere", "where a runner starts", "with tests", "in a folder"]
 Format: TypeAlias = Literal["", "json", "toml", "ini", "xml", "lines", "calls"]
+
+
+How: TypeAlias = Literal["changed", "added", "removed"]
+
+
+class Change(Struct, frozen=True):
+    """A file that decides a check, and is not as it was."""
+
+    path: str
+    how: How
+    digest: str = ""
+    """What is in it now."""
+
+
+def digest_of(changes: Sequence[Change]) -> str:
+    """What is accepted: exactly these changes."""
+    lines = [f"{one.how} {one.path} {one.digest}" for one in changes]
+    return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Row(Struct, frozen=True):

@@ -11,7 +11,8 @@ from raymond.system import git
 from raymond.verifier import checks, seal, sealing
 from raymond.verifier.assignment import Assignment, Found, Noted
 from raymond.verifier.checks import Ran, Tell, listed
-from raymond.verifier.seal import Change, Seal
+from raymond.verifier.decides import Change, digest_of
+from raymond.verifier.seal import Seal
 from raymond.verifier.written import Written
 
 _ROOM = 1 << 20
@@ -74,7 +75,7 @@ def _judged(given: Assignment, sealed: Seal, here: Ran, changes: list[Change], t
     """What a green check is worth when what decides it has changed."""
     from raymond.verifier import review
 
-    digest = review.digest_of(changes)
+    digest = digest_of(changes)
     known = replace(here.found, changes=tuple(f"{one.how} {one.path}" for one in changes), digest=digest)
     if digest == given.accepted:
         return known

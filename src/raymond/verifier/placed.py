@@ -11,11 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.language.check import Check
-from raymond.verifier import checks, globs, review, vouched
+from raymond.verifier import checks, globs, vouched
 from raymond.verifier.assignment import Assignment, Found, Noted, Where, Work
 from raymond.verifier.checks import Ran, Tell, listed
+from raymond.verifier.decides import Change, How, digest_of
 from raymond.verifier.room import Room, Wanted
-from raymond.verifier.seal import Change, How
 from raymond.verifier.vouched import Deciding, Differences, Entries
 
 
@@ -60,7 +60,7 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
     differs = vouched.differences(work.deciding, room.repository, work.old, work.new, room.files)
     outside = _outside(given, work)
     changes = [*differs.all(work.new), *outside]
-    digest = review.digest_of(changes) if changes else ""
+    digest = digest_of(changes) if changes else ""
     named = tuple(f"{one.how} {one.path}" for one in (*differs.changes, *outside))
     found = replace(here.found, changes=named, digest=digest, new_tests=len(differs.tests))
     if digest and digest == given.accepted:
@@ -77,7 +77,8 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
         return _counted(
             room, given, work, differs, replace(found, reason=f"accepted in advance, {reason}"), accepted=True
         )
-    from raymond.redaction import Secrets  # hardly any check needs it
+    from raymond.redaction import Secrets  # hardly any check needs them
+    from raymond.verifier import review
 
     name = f"{given.step}.review"
     review.save(

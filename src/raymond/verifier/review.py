@@ -5,23 +5,17 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from raymond.digests import sha256
 from raymond.redaction import Secrets
 from raymond.system.files import make_private, replace
 from raymond.verifier import pack
-from raymond.verifier.seal import Change, Seal
+from raymond.verifier.decides import Change
+from raymond.verifier.seal import Seal
 
 DIFF = "changes.diff"
 Read: TypeAlias = Callable[[str], bytes]
 """Reads the file at a path of the tree; nothing where there is none."""
 _LARGEST = 1 << 20
 """Bytes of a file that is compared line by line, and of the whole difference."""
-
-
-def digest_of(changes: Sequence[Change]) -> str:
-    """What is accepted: exactly these changes."""
-    lines = [f"{one.how} {one.path} {one.digest}" for one in changes]
-    return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def save(

@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -12,11 +11,10 @@ from msgspec.structs import replace
 from raymond.digests import sha256
 from raymond.system import files
 from raymond.verifier import manifests
-from raymond.verifier.decides import Part
+from raymond.verifier.decides import Change, Part
 from raymond.verifier.pack import Pack
 from raymond.verifier.rules import Rules, hides, joined, look, modules
 
-How: TypeAlias = Literal["changed", "added", "removed"]
 _SHORT = 1000
 """Bytes of a file for which OpenSSL is not worth its loading."""
 _LARGEST = 64 << 20
@@ -43,15 +41,6 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     def can_be_put_back(self) -> bool:
         """Whether it is known what was in it."""
         return bool(self.pack or self.link)
-
-
-class Change(Struct, frozen=True):
-    """A sealed file that is not as it was."""
-
-    path: str
-    how: How
-    digest: str = ""
-    """What is in it now."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,8 @@ from raymond.system import folders
 from raymond.system.files import make_private
 from raymond.verifier import manifests, overlay, pack
 from raymond.verifier.command import Place
-from raymond.verifier.seal import Change, Entry, Seal, content, digest_now
+from raymond.verifier.decides import Change
+from raymond.verifier.seal import Entry, Seal, content, digest_now
 
 _NAME = regex(r"([0-9]+)\.twin")
 

@@ -4,15 +4,13 @@ Both are trees of git that Raymond made, so nothing is read from a folder that a
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
 from raymond.verifier import manifests
-from raymond.verifier.decides import Part
-from raymond.verifier.review import Read
+from raymond.verifier.decides import Change, Part
 from raymond.verifier.rules import Rules, hides, listing, look, modules
-from raymond.verifier.seal import Change
 from raymond.workspace.repository import Repository
 
 Entries = Mapping[str, bytes]
@@ -156,7 +154,7 @@ def moved_tests(found: Differences, old: Entries, new: Entries) -> list[str]:
     ]
 
 
-def reader(repository: Repository, entries: Entries) -> Read:
+def reader(repository: Repository, entries: Entries) -> Callable[[str], bytes]:
     """Reads files of a tree; nothing where there is none."""
     return lambda path: content(repository, entries.get(path, b""))
 
