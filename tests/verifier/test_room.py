@@ -53,6 +53,7 @@ CHEATS = {
     "what a linked test leads to": "printf 'def add(a, b):\\n    return 3  # documented, linted\\n' > calc/core.py; echo 'def test_zero(): pass' > cases/zero.py",
     "a file with the name of a target": "NOP; touch -d tomorrow test",
     "a module in the place of the runner": "mkdir pytest; echo 'print(1)' > pytest/__main__.py; touch pytest/__init__.py; NOP",
+    "a module in the place of the runner that goes when it has run": "mkdir pytest; echo 'import os; os.unlink(\"pytest/__init__.py\")' > pytest/__main__.py; touch pytest/__init__.py; NOP",
     "a package in the place of the code": "mkdir tests/calc; echo 'add = lambda a, b: a + b' > tests/calc/__init__.py; NOP",
     "an entry point": "printf '[pytest11]\\nx = calc.patch\\n' > calc.egg-info/entry_points.txt; printf 'import calc, calc.core\\ncalc.add = calc.core.add = lambda a, b: a + b\\n' > calc/patch.py; NOP",
     "a forged product": f"{FIX}; sed -i s/documented,// calc/core.py; mkdir -p build; touch -d tomorrow build/ok",

@@ -51,13 +51,14 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
     room.stand(work.tree)
     if why := room.unfit(work.old, work.new):
         return Found(verdict="failed", reason=why)
+    # Before anything runs there: it could hide what it is.
+    differs = vouched.differences(work.deciding, room.repository, work.old, work.new, room.files)
     here = _run(room, given, tell)
     if not here.is_green and wanted and not room.setup:
         missing = f"{listed(wanted.files)} names other dependencies, and nobody said how to install them"
         return replace(here.found, reason=f"{here.found.reason}; {missing} (`setup: COMMAND` in workflow.yaml)")
     if not here.is_green:
         return here.found
-    differs = vouched.differences(work.deciding, room.repository, work.old, work.new, room.files)
     outside = _outside(given, work)
     changes = [*differs.all(work.new), *outside]
     digest = digest_of(changes) if changes else ""
