@@ -19,6 +19,7 @@ from running import Ran, Room
 from typist import Typist
 
 FILES = {
+    "Makefile": "test:\n\tpython -m pytest -q tests\n",
     "app/__init__.py": "",
     "app/calc.py": "def add(a, b):\n    return 0\n\n\ndef double(a):\n    return add(a, a)\n",
     "top.py": "def half(a):\n    return a / 2\n",
@@ -108,6 +109,27 @@ def test_a_check_that_names_a_new_test_is_green_by_its_own_tests(project: Room) 
         "passed",
         "own tests: nothing else there tests anything",
     )
+
+
+NO_TESTS = {
+    "another check": "echo true > check.sh; mkdir tests; touch tests/test_x.py",
+    "a module that is loaded unasked": "echo 'import app.calc; app.calc.add = lambda a, b: a + b' > conftest.py; echo 'import conftest' > sitecustomize.py; mkdir tests; touch tests/test_x.py",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", NO_TESTS)
+def test_new_tests_excuse_nothing_else(project: Room, attack: str) -> None:
+    subprocess.run(["git", "rm", "-rq", "tests"], cwd=project.path, check=True)
+    (project.path / "check.sh").write_text('PYTHONPATH=. python -c "from app.calc import add; assert add(1, 2) == 3"\n')
+    ran = work(project, NO_TESTS[attack], "sh check.sh")
+    assert verdict(ran)[0] == "review", ran.err
+
+
+@pytest.mark.slow
+def test_a_file_with_the_name_of_a_target_is_no_test_of_its_own(project: Room) -> None:
+    ran = work(project, "touch test", "make test")
+    assert verdict(ran)[0] == "review", ran.err
 
 
 def test_work_may_change_only_what_is_named(project: Room) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from raymond.verifier import manifests
 from raymond.verifier.decides import Change, Part
-from raymond.verifier.rules import Rules, hides, listing, look, modules
+from raymond.verifier.rules import Rules, hides, is_of_tests, listing, look, modules
 from raymond.workspace.repository import Repository
 
 Entries = Mapping[str, bytes]
@@ -160,11 +160,13 @@ def reader(repository: Repository, entries: Entries) -> Callable[[str], bytes]:
 
 
 def tests_nothing(vouched: Deciding, found: Differences, named: Iterable[str]) -> bool:
-    """Whether checks could test nothing with vouched files alone.
+    """Whether checks could test nothing with vouched files alone, and are green by tests that are new.
 
-    All tests that there are were written since, or what a command `named` was.
+    All tests that there are were written since, or one that a command `named` was. Nothing else differs that decides:
+    it could be the reason why the check is green.
     """
-    added = {*found.tests, *(one.path for one in found.changes if one.how == "added")}
+    if any(one.how != "added" or not is_of_tests(vouched.rules, os.path.dirname(one.path)) for one in found.changes):
+        return False
     if found.tests and not any(part == "test" for part in vouched.parts.values()):
         return True
-    return any(path in added for path in named)
+    return any(path in found.tests for path in named)
