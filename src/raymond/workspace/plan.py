@@ -4,15 +4,17 @@ Everything is read-only but for what is lent. Some places are empty: `/tmp`, `/r
 step needs from there is shown again: its tree, the programs on its PATH, its program's own folder, what `lend:` names.
 """
 
+import contextlib
+import marshal
 import os
 import pwd
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 from raymond.system import git
+from raymond.system.files import contents, replace
 from raymond.workspace.slot import Origin, Slot
 from raymond.workspace.tree import object_folders, objects_at
 
@@ -62,7 +64,8 @@ def make(
     covered = [one["at"] for one in hidden]
     path = os.fsdecode(environment.get(b"PATH", b""))
     mixed = (*covered, top, *(os.path.join(home, one) for one in _BROAD))
-    programs = [one for one in _programs(path, home, mixed) if _is_below(one, covered) and not _is_below(one, [top])]
+    found = _programs(slot, path, home, mixed)
+    programs = [one for one in found if _is_below(one, covered) and not _is_below(one, [top])]
     read_only = _outermost(one for one in programs if not _holds(one, mixed))
     binds = [_bind(one, one, optional=True) for one in read_only]
     binds += [_bind(slot.empty, one) for prefix in read_only for one in _private_files(prefix)]
@@ -141,13 +144,21 @@ def _caches(slot: Slot, step: str, home: str) -> Iterator[dict[str, Any]]:
             yield from _layer(slot, step, f"cache-{one.replace('/', '-')}", path, {".": places[one]})
 
 
-@lru_cache(maxsize=4)
-def _programs(path: str, home: str, mixed: tuple[str, ...]) -> list[str]:
+def _programs(slot: Slot, path: str, home: str, mixed: tuple[str, ...]) -> list[str]:
     """Where the programs on a PATH are, and what they need; `mixed` are places with other things in them.
 
-    Looked for once: it takes milliseconds.
+    It takes milliseconds, so it is kept until somebody installs something.
     """
-    return list(_found_programs(path, home, mixed))
+    kept = f"{slot.path}/programs.found"
+    folders = [one for one in path.split(":") if os.path.isdir(one)]
+    about = (path, home, mixed, sys.prefix, tuple(os.stat(one).st_mtime_ns for one in folders))
+    with contextlib.suppress(FileNotFoundError):
+        known, found = marshal.loads(contents(kept))
+        if known == about:
+            return list(found)
+    found = list(_found_programs(path, home, mixed))
+    replace(kept, marshal.dumps((about, found)))
+    return found
 
 
 def _found_programs(path: str, home: str, mixed: tuple[str, ...]) -> Iterator[str]:
