@@ -132,23 +132,3 @@ def test_why_a_program_cannot_start_is_told(
         (tmp_path / f"{name}.sh").write_text(line)
         (tmp_path / f"{name}.sh").chmod(mode)
     assert command.cannot_start(Check(run=text), run(text), ENV) == why
-
-
-def test_the_verifier_imports_nothing_from_where_it_runs(tmp_path: Path) -> None:
-    """An agent that writes raymond/ or msgspec.py into its tree does not become the judge."""
-    import json
-
-    from raymond.steps.gate_step import verifier
-
-    (tmp_path / "msgspec.py").write_text("raise SystemExit('theirs')")
-    (tmp_path / "raymond").mkdir()
-    (tmp_path / "raymond" / "__init__.py").write_text("raise SystemExit('theirs')")
-    given = {"checks": [{"run": "true"}], "timeout": 60, "reruns": 0, "environment": ENV}
-    ran = subprocess.run(
-        verifier(),
-        cwd=tmp_path,
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(ran.stdout.splitlines()[-1])["verdict"] == "passed", ran.stderr

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Mapping
 from typing import assert_never
@@ -17,14 +16,13 @@ from raymond.steps.job import GateJob
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.store.transcripts import PUBLISH_EVERY
 from raymond.system import faults
-from raymond.system.files import make_private, private
+from raymond.system.files import make_private
 from raymond.system.marks import MARK
-from raymond.system.processes import spawn
+from raymond.system.processes import fork
+from raymond.verifier import process
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Work
 from raymond.verifier.environment import environment
 
-_RUN = "import sys; sys.path[:] = sys.argv.pop().split(chr(10)); from raymond.verifier.__main__ import main; main()"
-"""Nothing is imported from the directory of the check, which an agent can write to."""
 _WHERE = {
     "": "",
     "twin": " with the sealed files",
@@ -51,7 +49,6 @@ class GateStep(Step):
             job.agent, step=job.step, state=job.state, attempt=job.attempt, gate=True, time=host.clock()
         )
         self._caches = os.path.join(host.seals, "caches")
-        self._given = os.path.join(host.spool, f"{job.step}.gate")
         self._socket: socket.socket | None = None
         self._rest = b""
         self._door = host.secrets.stream()
@@ -65,23 +62,19 @@ class GateStep(Step):
 
     def start(self) -> None:
         """Start the verifier."""
-        self.host.make_spool()
         make_private(self._caches)
-        with open(self._given, "wb", opener=private) as file:
-            file.write(msgspec.json.encode(self._assignment()))
+        given = self._assignment()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._socket = ours
-        argv = verifier()
         env: Mapping[bytes, bytes] = {
             b"PATH": os.environb.get(b"PATH", b""),
             MARK.encode(): self.host.marks.of(self.number).encode(),
         }
         try:
             with theirs:
-                cwd = "/" if self._work else self.job.cwd
-                noted = self.host.marks.noting(argv, self.number)
-                self.pid = spawn(noted, env, cwd, stdin=self._given, stdout=theirs.fileno(), stderr=theirs.fileno())
+                cwd = "/" if given.work else self.job.cwd
+                self.pid = fork(process.ready(given), env, cwd, stdout=theirs.fileno())
         except OSError as error:
             if faults.is_passing(error):
                 raise
@@ -290,10 +283,8 @@ class GateStep(Step):
         )
 
     def close(self) -> None:
-        """Close the socket, remove the files."""
+        """Close the socket."""
         self._let_go()
-        with contextlib.suppress(OSError):
-            os.unlink(self._given)
 
     def _let_go(self) -> None:
         if self._socket is None:
@@ -311,9 +302,3 @@ def _cause(code: int | None) -> str:
     number = -code if code < 0 else code - _BY_SIGNAL
     memory = ", perhaps for want of memory" if number == signal.SIGKILL else ""
     return f"the verifier was killed by signal {number}{memory}"
-
-
-def verifier() -> list[str]:
-    """The command that runs checks; it finds its modules where we do, without what depends on the directory."""
-    paths = [path for path in sys.path if os.path.isabs(path) and "\n" not in path]
-    return [sys.executable, "-P", "-S", "-c", _RUN, "\n".join(paths)]

@@ -1,12 +1,10 @@
 """Processes whose parents have ended: this process becomes their parent, so that none gets out of its line."""
 
-import contextlib
 import os
 from collections.abc import Callable, Collection
-from typing import Any
 
 from raymond.system import kin
-from raymond.system.processes import GRACE, start_time, try_reap
+from raymond.system.processes import GRACE, prctl, start_time, try_reap
 
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER."""
@@ -20,7 +18,7 @@ class Orphans:
         """They were there before: whoever executed this program started them; with the times when they began."""
         self._session = os.getsid(0)
         self._seen = set[int]()
-        _adopt(True)
+        prctl(_SUBREAPER, True)
 
     def reap(self, watched: Collection[int]) -> None:
         """Reap those that have ended; children that are `watched`, or of our own session, are for others to reap."""
@@ -80,14 +78,4 @@ class Orphans:
 
     def let_go(self) -> None:
         """Leave orphans to others from now on."""
-        _adopt(False)
-
-
-def _adopt(adopt: bool) -> None:
-    with contextlib.suppress(ImportError, AttributeError, OSError):
-        # The module ctypes itself takes ten times as long to import, and a run begins in a tenth of a second.
-        import _ctypes
-
-        itself: Any = None
-        prctl = _ctypes.dlsym(_ctypes.dlopen(itself, 0), "prctl")
-        _ctypes.call_function(prctl, (_SUBREAPER, int(adopt), 0, 0, 0))
+        prctl(_SUBREAPER, False)

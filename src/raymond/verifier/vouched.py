@@ -60,7 +60,7 @@ def differences(
     if not changed:
         return Differences([], [])
     folders = {os.path.dirname(path) for path in changed}
-    nearby = [path for path in there if os.path.dirname(path) in folders]
+    nearby = [path for path in there if path.rpartition("/")[0] in folders]
     fresh = {path: (part, only_new) for path, part, only_new in look(vouched.rules, listing(nearby))}
     known = modules(vouched.parts)
     changes, tests = [], []

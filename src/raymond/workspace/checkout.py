@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from raymond.system import folders
-from raymond.system.files import make_private, replace
+from raymond.system.files import contents, make_private, replace
 from raymond.workspace import carried, tree
 from raymond.workspace.harvest import Stat, entries_of, folders_of, ignored
 from raymond.workspace.repository import Repository
@@ -86,9 +86,8 @@ def _note(slot: Slot) -> str:
 def _load(slot: Slot) -> Written | None:
     """What Raymond wrote in a checkout that is whole; None where there is none."""
     try:
-        with open(_note(slot), "rb") as file:
-            written: Written = marshal.load(file)
-            return written
+        written: Written = marshal.loads(contents(_note(slot)))
+        return written
     except FileNotFoundError:
         return None
 

@@ -52,7 +52,7 @@ class Unusable(Exception):
 def main() -> "NoReturn":
     """Become the command that follows the path of the plan."""
     with open(sys.argv[1], "rb") as file:
-        plan = marshal.load(file)
+        plan = marshal.loads(file.read())
     report = os.open(plan["report"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         status = _outer(plan, sys.argv[2:], report)

@@ -103,10 +103,9 @@ def _listed(repository: Repository, index: str) -> list[bytes]:
 
 def load_seen(slot: Slot) -> tuple[dict[bytes, Stat], bool]:
     """The files as they were seen last, and whether these are the files in the index."""
-    with open(slot.seen, "rb") as file:
-        seen: dict[bytes, Stat]
-        index, seen = marshal.load(file)
-        return seen, index == _index_of(slot)
+    seen: dict[bytes, Stat]
+    index, seen = marshal.loads(contents(slot.seen))  # from a file, byte by byte, it takes ten times as long
+    return seen, index == _index_of(slot)
 
 
 def save_seen(slot: Slot, found: Mapping[bytes, Stat]) -> None:
