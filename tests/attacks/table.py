@@ -167,9 +167,6 @@ CHECKS_HERE = {
     "it makes the check write over what decides it": (
         "verifier/test_safety.py::test_a_check_that_writes_over_what_decides_it_shows_nothing",
     ),
-    "it renames the directory while it is checked": (
-        "verifier/test_place.py::test_a_directory_that_was_renamed_under_the_verifier_is_not_the_one_that_is_checked",
-    ),
     "it makes a folder a link that leads out of the tree": (
         "verifier/test_safety.py::test_nothing_is_put_back_through_a_link",
     ),
@@ -467,7 +464,6 @@ CHECKOUTS = {
     "`raymond.py` or `json.py` in the directory of an agent": (
         "attacks/test_helpers.py::test_a_notification_imports_nothing_from_the_directory_of_the_agent",
         "attacks/test_helpers.py::test_the_module_imports_nothing_from_the_directory_that_one_is_in",
-        "verifier/test_command.py::test_the_verifier_imports_nothing_from_where_it_runs",
     ),
     "a replaced package, or a poisoned build": (
         "attacks/test_supply_chain.py::test_a_release_whose_file_was_exchanged_is_refused",
@@ -604,85 +600,14 @@ LOOPS = {
     ),
     "it amends the person's commit, or replaces the whole history": (
         "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[amends]",
-        "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[rewrites history]",
-    ),
-    "it hides a rewritten history by a commit graph, an object that stands in, or `.git/shallow`": (
-        "loops/test_references.py::test_a_commit_graph_tells_no_history",
-        "loops/test_references.py::test_an_object_that_stands_in_tells_no_history",
-        "loops/test_references.py::test_it_is_tampered_with_and_put_back[a history that is cut off]",
     ),
     "it commits on another branch": (
         "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[switches branches]",
     ),
-    "it pushes its commits, others, or an older one over a branch": (
-        "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[pushes]",
-        "loops/test_references.py::test_a_push_is_named_and_a_fetch_is_not[a commit of no branch]",
-        "loops/test_references.py::test_a_push_is_named_and_a_fetch_is_not[there and back]",
-    ),
-    "it removes a branch of a remote, or hides a forced push from the reflog (named, and counts)": (
-        "loops/test_references.py::test_a_push_is_named_and_a_fetch_is_not[a branch is removed]",
-        "loops/test_references.py::test_a_push_is_named_and_a_fetch_is_not[a reflog that is gone]",
-    ),
-    "it moves or removes branches, tags, stashes or other references, or lets its branch stand for another": (
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[another branch]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a tag]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[main moved]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a branch that stands for main]",
-        "loops/test_references.py::test_it_is_tampered_with_and_put_back[all stashes]",
-        "loops/test_references.py::test_it_is_tampered_with_and_put_back[a reference of another kind]",
-    ),
-    "it makes, moves or removes what is saved under refs/raymond/": (
-        "loops/test_references.py::test_it_is_tampered_with_and_put_back[a place that is taken]",
-        "loops/test_references.py::test_it_is_tampered_with_and_put_back[an older night]",
-        "loops/test_references.py::test_what_an_item_left_is_not_removed_by_the_next",
-    ),
-    "it adds a worktree, and moves `main` or the branch of an earlier loop in it": (
-        "loops/test_references.py::test_it_is_tampered_with_and_put_back[a worktree]",
-        "loops/test_references.py::test_a_worktree_of_an_agent_lets_no_later_one_move_its_branch",
-    ),
-    "it writes a commit in Raymond's name, or one like the commit that Raymond is about to make": (
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a forged trailer]",
-        "loops/test_references.py::test_it_is_tampered_with_and_put_back[a trailer in small letters]",
-        "loops/test_forged_commits.py::test_a_forged_trailer_is_found_whatever_ends_the_line_before_it",
-        "loops/test_forged_commits.py::test_a_commit_with_the_message_of_the_plan_and_other_files_is_not_it",
-    ),
     "it makes commits that name a task which a person is to judge": (
         "loops/test_judged.py::test_only_commits_that_a_journal_knows_are_shown_to_whoever_judges",
     ),
-    "it changes a setting or the attributes of git": (
-        "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[changes git's settings]",
-        "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[changes git's attributes]",
-        "loops/test_references.py::test_a_setting_about_commits_and_pushes_is_put_back",
-    ),
-    "it adds a hook, makes it or its folder a link, redirects a link, or switches a hook off": (
-        "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[adds a hook]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a link for hooks]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a hook that is a link]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a hook that is switched off]",
-        "loops/test_linked_hooks.py::test_a_link_that_an_agent_changed_is_named_and_put_back",
-    ),
-    "it lets git find hooks elsewhere, by an included file or by `git config --global`": (
-        "loops/test_references.py::test_other_hooks_by_a_file_outside_of_git",
-    ),
-    "it edits hooks that the project keeps in the tree": (
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[hooks of the project]",
-    ),
-    "it rewrites the object in `.git` of the queue, of a commit, of a folder or of a file": (
-        "loops/test_attacks.py::test_a_forged_object_of_git_does_not_become_the_queue",
-        "loops/test_attacks.py::test_a_file_of_which_git_has_a_forgery_is_not_put_back",
-        "loops/test_genuine.py::test_what_is_stored_is_compared_with_its_name",
-        "loops/test_genuine.py::test_a_forged_folder_is_found_wherever_it_is",
-    ),
-    "it plants an object in `.git`, so that another content is committed than was checked": (
-        "loops/test_attacks.py::test_an_object_that_was_planted_in_git_is_not_committed",
-        "loops/test_attacks.py::test_a_record_that_was_forged_when_it_was_written_is_not_committed",
-    ),
-    "it removes `.git/HEAD`": ("loops/test_attacks.py::test_it_is_set_aside_and_named[no HEAD]",),
-    "it hides files with a new rule in `.gitignore` or by removing an exception, or shows ignored ones": (
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a rule that hides]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[an exception that is gone]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a rule that is gone]",
-    ),
+    "it shows what git ignored": ("loops/test_attacks.py::test_it_is_set_aside_and_named[a rule that is gone]",),
     "it leaves a key in a file, also with NULs or in UTF-16, in a name, a link, a message or progress.md": (
         "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[leaves a secret]",
         "loops/test_attacks.py::test_it_is_set_aside_and_named[a key beside a NUL]",
@@ -697,9 +622,6 @@ LOOPS = {
         "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[changes the build elsewhere]",
         "loops/test_attacks.py::test_it_is_set_aside_and_named[capitals]",
     ),
-    "it changes what is in a submodule": (
-        "loops/test_cheats.py::test_what_was_done_inside_of_a_submodule_awaits_a_person",
-    ),
     "it leaves a repository inside of the project": (
         "loops/test_attacks.py::test_a_repository_of_its_own_is_not_committed_so_a_person_looks",
     ),
@@ -710,7 +632,6 @@ LOOPS = {
     "it makes a pipe of `.gitignore`, `.gitattributes`, a record, or an object of git": (
         "loops/test_attacks.py::test_it_does_not_end_the_night[pipes that git reads]",
         "loops/test_attacks.py::test_it_does_not_end_the_night[a pipe for the learnings]",
-        "loops/test_genuine.py::test_a_pipe_in_the_place_of_an_object_is_not_waited_for_forever",
     ),
     "it writes summaries, or rewrites progress.md": (
         "loops/test_attacks.py::test_summaries_of_an_agent_are_put_back_and_named",
@@ -745,7 +666,6 @@ LOOPS = {
     "it lets a hook of the project change a spec after the check": (
         "loops/test_hooked.py::test_a_hook_changes_no_document_of_the_loop",
         "loops/test_hooked.py::test_a_hook_that_removes_itself_changes_no_document_either",
-        "loops/test_hooked.py::test_a_document_that_cannot_be_put_back_stops_the_loop_and_is_named",
     ),
     "it adds a task to a spec, or smuggles something into a plan": (
         "loops/test_task_loop.py::test_a_task_that_an_agent_adds_is_only_proposed",
@@ -765,13 +685,6 @@ LOOPS = {
         "loops/test_internal.py::test_whoever_says_that_it_is_done_is_not_believed_and_told_why",
         "loops/test_internal.py::test_a_changed_test_does_not_count",
         "loops/test_internal.py::test_nobody_can_record_what_was_not_handed_out",
-    ),
-    "in internal mode, it changes plans, files, git or branches between two items, or stops the loop": (
-        "loops/test_between_items.py::test_a_plan_that_changed_waits_for_a_person_at_a_terminal",
-        "loops/test_between_items.py::test_files_that_decide_something_wait_for_a_person",
-        "loops/test_between_items.py::test_what_decides_what_git_does_is_put_back_and_asked_about",
-        "loops/test_between_items.py::test_a_process_that_waits_for_the_commit_changes_nothing_unseen",
-        "loops/test_between_items.py::test_stop_commits_no_plan_that_a_person_has_not_let_pass",
     ),
 }
 

@@ -228,18 +228,6 @@ def test_hooks_run_as_they_were_when_the_loop_began(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_hooks_that_came_since_are_not_run(tmp_path: Path) -> None:
-    night = aside(tmp_path)
-    hook = night.path / ".git/hooks/pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 1\n")
-    hook.chmod(0o755)
-    person = accept(night)
-    person.sees("the hooks are not those that the loop began with: they are not run")
-    assert person.end() == 0
-
-
-@pytest.mark.slow
 def test_the_check_runs_where_the_loop_ran(tmp_path: Path) -> None:
     night = aside(tmp_path)
     program = ("sh", "-c", f"cd docs && {sys.executable} -m raymond accept n 1")

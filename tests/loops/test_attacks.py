@@ -6,46 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, LOG, SIGNED, Night
+from looping import HONEST, SIGNED, Night
 
 pytestmark = pytest.mark.slow
 TOKEN = "16C7e42F292c6912E7710c838347Ae178B4a"
 DONE = "echo 42 > answer.txt; echo ITERATION_COMPLETE"
 SET_ASIDE = {
     # what it is called: what the agent does, the verdict, what the summary says
-    "a link for hooks": ("rm -rf .git/hooks; ln -s $TEST_ROOM/../outside .git/hooks", "tampered", "link of .git/hooks"),
-    "a hook that is a link": (
-        "ln -s $TEST_ROOM/../outside/run .git/hooks/commit-msg",
-        "tampered",
-        ".git/hooks/commit-msg",
-    ),
-    "a hook that is switched off": ("chmod -x .git/hooks/pre-commit", "tampered", "rights of .git/hooks/pre-commit"),
-    "another branch": ("git branch -f other HEAD~0; git branch -D kept", "tampered", "removed kept"),
-    "a tag": ("git tag -d v1", "tampered", "removed tags/v1"),
-    "main moved": (
-        "git update-ref refs/heads/main $(git commit-tree -p main -m evil main^{tree})",
-        "tampered",
-        "moved main",
-    ),
-    "a branch that stands for main": ("git symbolic-ref refs/heads/raymond/n refs/heads/main", "tampered", "stand for"),
-    "a forged trailer": (
-        "git commit --allow-empty -qm 'x' -m 'Raymond-Item: n/main_work1'",
-        "tampered",
-        "in the name of Raymond",
-    ),
-    "a rule that hides": ("echo '*' > .gitignore", "review", "by a new rule in .gitignore"),
-    "a rule among many": (
-        "for n in $(seq 300); do : > $n.raymond-new; done; echo /src/zz >> .gitignore; mkdir src; echo x > src/zz",
-        "review",
-        "hid src/zz from git by a new rule in .gitignore",
-    ),
-    "an exception that is gone": (
-        "echo x > tools/zz; sed -i /zz/d tools/.gitignore",
-        "review",
-        "hid tools/zz from git by removing an exception to a rule in .gitignore",
-    ),
     "a rule that is gone": (": > .gitignore", "review", "made git see .env, which it ignored"),
-    "hooks of the project": ("echo exit 0 > tools/hooks/pre-commit", "review", "changed the hooks of the project"),
     "a key beside a NUL": (f"printf 'a\\0ghp_%s' {TOKEN} > k.bin", "review", "GitHub token into k.bin"),
     "a key in two bytes": (
         f"printf 'ghp_%s' {TOKEN} | iconv -t UTF-16LE > k.txt",
@@ -69,7 +37,6 @@ SET_ASIDE = {
         "review",
         "GitHub token into docs/summaries/x.md",
     ),
-    "no HEAD": ("mv .git/HEAD .git/HEAD.x", "tampered", "removed .git/HEAD"),
     "a key behind many names": (
         f"mkdir -p .github; for n in $(seq 30); do touch .github/$n-{'x' * 200}; done; echo ghp_{TOKEN} > k.txt",
         "review",
@@ -102,8 +69,6 @@ def night_of(path: Path, script: str) -> Night:
 def test_it_is_set_aside_and_named(tmp_path: Path, name: str) -> None:
     script, verdict, told = SET_ASIDE[name]
     night = night_of(tmp_path, script)
-    if name == "hooks of the project":
-        night.git("config", "core.hooksPath", "tools/hooks")
     main, kept = night.git("rev-parse", "main"), night.git("rev-parse", "kept")
     ran = night.loop("--attempts", "1")
     assert ran.code == 1, ran.out
@@ -113,8 +78,6 @@ def test_it_is_set_aside_and_named(tmp_path: Path, name: str) -> None:
     assert (night.git("rev-parse", "main"), night.git("rev-parse", "kept")) == (main, kept)
     assert night.git("symbolic-ref", "HEAD") == "refs/heads/raymond/n"
     assert night.git("rev-parse", "v1") == main
-    if name == "main moved":
-        assert night.git("log", "-1", "--format=%s", "refs/raymond/n/1.moved/heads/main") == "evil"
     assert not (night.path / "answer.txt").exists()
     assert night.text(".env") == "MINE=1\n", "a person's file that git ignores stays"
     assert (tmp_path / "outside/thesis.txt").read_text("utf-8") == "years of work\n"
@@ -353,123 +316,6 @@ def test_a_changed_test_is_named_also_where_the_check_is_green_with_it_as_before
     told = "changed tests/test_a.sh (this decides the check, which is green also with it as before)"
     assert f"- Tidy up: the agent {told}" in ran.out
     assert f"Noticed: the agent {told}" in night.git("log", "--format=%B", "raymond/n")
-
-
-FORGER = """
-import hashlib, os, subprocess, sys, zlib
-path, text = sys.argv[1], open(sys.argv[1]).read()
-name = subprocess.run(["git", "rev-parse", f"HEAD:{path}"], capture_output=True, text=True).stdout.strip()
-text = text.replace("VERIFY: true", "VERIFY: touch ../pwned")
-file = f".git/objects/{name[:2]}/{name[2:]}"
-os.chmod(file, 0o644)
-open(file, "wb").write(zlib.compress(b"blob %d\\0" % len(text.encode()) + text.encode()))
-open(path, "w").write(text)
-"""
-
-
-def test_a_forged_object_of_git_does_not_become_the_queue(tmp_path: Path) -> None:
-    queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: true] Second\n"
-    (tmp_path / "forge.py").write_text(FORGER, "utf-8")
-    night = Night(tmp_path, queue, f"[ -e ../done ] || python3 ../forge.py {LOG}; touch ../done; {DONE}")
-    ran = night.loop("--attempts", "1")
-    assert not (tmp_path / "pwned").exists()
-    assert "Write the answer (TAMPERED): rewrote what git has stored of the queue" in ran.out
-    assert [one["title"] for one in night.state["completedItems"]] == ["Second"]
-
-
-PLANTER = """
-import hashlib, os, subprocess, sys, zlib
-def git(*args, **more):
-    return subprocess.run(["git", *args], capture_output=True, check=True, **more).stdout.strip().decode()
-def tree(**files):
-    made = b"".join(b"100644 %s\\0" % name.encode() + bytes.fromhex(one) for name, one in sorted(files.items()))
-    return b"tree %d\\0" % len(made) + made
-def blob(content):
-    return b"blob %d\\0" % len(content) + content
-def plant(honest, forged):
-    name = hashlib.sha1(honest).hexdigest()
-    os.makedirs(f".git/objects/{name[:2]}", exist_ok=True)
-    path = f".git/objects/{name[:2]}/{name[2:]}"
-    if os.path.exists(path):
-        os.unlink(path)
-    with open(path, "wb") as file:
-        file.write(zlib.compress(forged))
-answer = hashlib.sha1(blob(b"42\\n")).hexdigest()
-known = git("rev-parse", "HEAD:src/known")
-evil = git("hash-object", "-w", "--stdin", input=b"evil\\n")
-what = sys.argv[1]
-if what == "file":
-    plant(blob(b"42\\n"), blob(b"evil\\n"))
-elif what == "large":
-    plant(blob(b"42\\n"), blob(b"evil\\n" * 220_000))
-elif what == "folder":
-    plant(tree(answer=answer, known=known), tree(answer=evil, known=known))
-elif what == "base":
-    plant(tree(known=known), tree(known=evil))
-else:
-    plant(blob(open(what, "rb").read()), blob(b"evil\\n"))
-"""
-PLANTED = {
-    # what is forged: the verdict, what the summary says
-    "file": ("review", "put something else than src/answer into .git in its place"),
-    "large": ("review", "put something else than src/answer into .git in its place"),
-    "folder": ("review", "put something else than src/ into .git in its place"),
-    "base": ("TAMPERED", "rewrote what git has stored of src/"),
-}
-
-
-def planted(path: Path, queue: str, agent: str) -> Night:
-    """A night with an agent that can forge objects of git."""
-    (path / "plant.py").write_text(PLANTER, "utf-8")
-    return Night(path, queue, agent, src__known="known\n")
-
-
-@pytest.mark.parametrize("what", PLANTED)
-def test_an_object_that_was_planted_in_git_is_not_committed(tmp_path: Path, what: str) -> None:
-    queue = "1. [VERIFY: grep -q 42 src/answer] Write the answer\n"
-    night = planted(tmp_path, queue, f"python3 ../plant.py {what}; echo 42 > src/answer; echo ITERATION_COMPLETE")
-    ran = night.loop("--attempts", "1")
-    verdict, words = PLANTED[what]
-    if what == "base":  # of which nobody can make the files again
-        assert ran.code == 3
-        assert "something else stored in the place of src/, which is lost here (`git fsck` shows it;" in ran.out
-        (found,) = tmp_path.glob("home/**/found-1")
-        assert words in found.read_text("utf-8")
-    else:
-        assert ran.code == 1
-        assert f"({verdict}): {words}" in ran.out
-        assert not (night.path / "src/answer").exists()
-    assert "feat: write the answer" not in night.subjects
-
-
-def test_a_file_of_which_git_has_a_forgery_is_not_put_back(tmp_path: Path) -> None:
-    """The check of the next item must not be the agent's: a person is asked, who may have another clone."""
-    queue = "1. [VERIFY: false] Impossible\n2. [VERIFY: sh check.sh] Write the answer\n"
-    night = planted(tmp_path, queue, "[ -e ../done ] || { python3 ../plant.py check.sh; rm check.sh; }; touch ../done")
-    check = night.text("check.sh")
-    ran = night.loop("--attempts", "1")
-    assert ran.code == 3
-    told = "something else stored in the place of check.sh, which is lost here"
-    assert told in ran.out
-    assert not (night.path / "check.sh").exists()
-    name = night.git("rev-parse", "HEAD:check.sh")
-    (night.path / f".git/objects/{name[:2]}/{name[2:]}").unlink()
-    (tmp_path / "clone").write_text(check, "utf-8")
-    assert night.git("hash-object", "-w", str(tmp_path / "clone")) == name
-    ran = night.loop(verb="resume")
-    assert "Impossible (TAMPERED): rewrote what git has stored of check.sh" in ran.out
-    assert night.text("check.sh") == check
-    assert night.state["completedItems"] == []
-
-
-def test_a_record_that_was_forged_when_it_was_written_is_not_committed(tmp_path: Path) -> None:
-    night = planted(tmp_path, "1. [VERIFY: sh check.sh] Write the answer\n", DONE)
-    hook = night.path / ".git/hooks/commit-msg"  # stands for an agent that knows what Raymond will write
-    hook.write_text("#!/bin/sh\npython3 ../plant.py docs/progress.md\n", "utf-8")
-    hook.chmod(0o755)
-    ran = night.loop()
-    assert "could not be committed: git has something else stored in the place of docs/progress.md" in ran.out
-    assert "feat: write the answer" not in night.subjects
 
 
 def test_an_index_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:

@@ -26,26 +26,6 @@ CHEATS = {
     ),
     "deletes the failing test": ("rm check.sh; echo ITERATION_COMPLETE", "failed", "check.sh"),
     "says that all is done": ("echo LOOP_COMPLETE", "failed", "No such file"),
-    "amends": (
-        "echo 42 > answer.txt; git add -A; git commit -q --amend -m other; echo done",
-        "tampered",
-        "rewrote",
-    ),
-    "rewrites history": (
-        "echo 42 > answer.txt; git add -A; git update-ref HEAD $(git commit-tree -m new $(git write-tree)); echo done",
-        "tampered",
-        "rewrote the history",
-    ),
-    "switches branches": (
-        "echo 42 > answer.txt; git checkout -q -b elsewhere; git add -A; git commit -qm x; echo done",
-        "tampered",
-        "switched from raymond/n to elsewhere",
-    ),
-    "pushes": (
-        "echo 42 > answer.txt; git add -A; git commit -qm x; git push -q origin HEAD:stolen; echo done",
-        "tampered",
-        "pushed to origin/stolen",
-    ),
     "adds easy items": (
         "printf '2. [VERIFY: true] Easy\\n' >> $log; echo done",
         "failed",
@@ -62,21 +42,6 @@ CHEATS = {
         "review",
         "added big.bin, which has 19 MB",
     ),
-    "changes git's settings": (
-        "echo 42 > answer.txt; git config core.fsmonitor ./spy; echo done",
-        "tampered",
-        "added the git setting core.fsmonitor",
-    ),
-    "changes git's attributes": (
-        "echo 42 > answer.txt; mkdir -p .git/info; echo '* -diff' > .git/info/attributes; echo done",
-        "tampered",
-        ".git/info/attributes",
-    ),
-    "adds a hook": (
-        "echo 42 > answer.txt; printf '#!/bin/sh\\n' > .git/hooks/pre-push; chmod +x .git/hooks/pre-push; echo done",
-        "tampered",
-        "added .git/hooks/pre-push",
-    ),
     "changes the build elsewhere": (
         "echo 42 > answer.txt; mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; echo done",
         "review",
@@ -85,7 +50,7 @@ CHEATS = {
 }
 IDLE = ("claims", "edits the state file", "says that all is done")
 """They leave nothing in the tree."""
-SOME = ("claims", "amends")
+SOME = ("claims",)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +59,7 @@ SOME = ("claims", "amends")
 def test_a_cheat_does_not_count_and_is_named(tmp_path: Path, name: str) -> None:
     script, verdict, told = CHEATS[name]
     night = Night(tmp_path, agent=script)
-    if name == "pushes":
-        night.git("clone", "-q", "--bare", ".", str(tmp_path / "origin.git"))
-        night.git("remote", "add", "origin", str(tmp_path / "origin.git"))
-        night.git("fetch", "-q", "origin")
     before = night.git("rev-parse", "HEAD")
-    config = night.text(".git/config")
     ran = night.loop("--attempts", "1")
     assert ran.code == 1, ran.err
     state = night.state
@@ -110,7 +70,6 @@ def test_a_cheat_does_not_count_and_is_named(tmp_path: Path, name: str) -> None:
     assert night.git("symbolic-ref", "--short", "HEAD") == "raymond/n", "the loop ends on its branch"
     assert night.git("rev-list", "--max-parents=0", "HEAD") == before
     assert not (night.path / "answer.txt").exists(), "the tree is back at the base"
-    assert night.text(".git/config") == config
     assert night.text("check.sh") == "grep -q 42 answer.txt\n"
     assert night.git("status", "--porcelain") == "", "the next night can start"
     [*_, records] = night.subjects
@@ -123,6 +82,9 @@ def test_a_cheat_does_not_count_and_is_named(tmp_path: Path, name: str) -> None:
 HONESTY = {
     "ticks its item": f"sed -i 's/1. /1. [x] /' $log; {HONEST}",
     "removes its item": f"sed -i '/Write the answer/d' $log; {HONEST}",
+    "amends": f"{HONEST}; git add -A; git commit -q --amend -m other",
+    "begins a history": f"{HONEST}; git add -A; git update-ref HEAD $(git commit-tree -m new $(git write-tree))",
+    "switches branches": f"{HONEST}; git checkout -q -b elsewhere; git add -A; git commit -qm x",
     "commits by itself": f"{HONEST}; git add -A; git commit -qm 'my own commit'",
     "leaves the tree dirty": f"echo more > notes.txt; {HONEST}",
     "changes a lock file": f"echo '{{}}' > package-lock.json; {HONEST}",
@@ -153,35 +115,6 @@ def test_an_honest_agent_counts(tmp_path: Path, name: str) -> None:
     assert "Write the answer" not in night.text(newest).partition("## Next Steps")[2].partition("\n## ")[0]
     assert "20991231" not in newest
     assert "[VERIFY: sh check.sh] Write the answer" in night.text(LOG), "an older log stays as it was"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("does", "value"),
-    [
-        ("echo 42 > lib/value", "42"),
-        ("echo 42 > lib/new; echo 42 > lib/value; rm -rf lib/.git", "42"),
-        ("git -C lib config core.fsmonitor 'touch $TEST_ROOM/../ran'", "41"),
-        ("echo exit 0 > .git/modules/lib/hooks/pre-commit", "41"),
-    ],
-)
-def test_what_was_done_inside_of_a_submodule_awaits_a_person(tmp_path: Path, does: str, value: str) -> None:
-    night = Night(tmp_path, f"1. [VERIFY: grep -q {value} lib/value] Write the answer\n2. [NO-VERIFY] Note\n")
-    night.git("init", "-q", "-b", "main", str(tmp_path / "lib"))
-    (tmp_path / "lib/value").write_text("41\n", "utf-8")
-    night.git("-C", str(tmp_path / "lib"), "add", "-A")
-    night.git("-C", str(tmp_path / "lib"), "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "lib")
-    night.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "lib"), "lib")
-    night.commit("lib")
-    night.agent(f'if grep -q "^# Note" "$PROMPT"; then echo x > note.txt; else {does}; fi; echo ITERATION_COMPLETE')
-    ran = night.loop("--attempts", "1")
-    assert ran.code == 1, ran.out
-    [failed] = night.state["failedItems"]
-    assert (failed["title"], failed["verdict"]) == ("Write the answer", "review")
-    assert failed["error"] == "changed the submodule lib, which is neither saved nor put back"
-    assert night.text("lib/value") == f"{value}\n"
-    assert not (tmp_path / "ran").exists()
-    assert [item["title"] for item in night.state["completedItems"]] == ["Note"], "the next item is not blamed for it"
 
 
 @pytest.mark.slow

@@ -29,5 +29,5 @@ def test_many_files_are_looked_at_with_few_commands(tmp_path: Path, monkeypatch:
     repository = Repository(str(night.path), str(tmp_path / "index"))
     found = doubts.of_changes(repository, repository.changes(before, after))
     told = "put something that looks like a GitHub token into many/249.txt"
-    assert found.review == ["added large, which has 10 MB", told]
+    assert found == ["added large, which has 10 MB", told]
     assert len((tmp_path / "calls").read_text("utf-8").splitlines()) < 12

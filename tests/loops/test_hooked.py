@@ -84,25 +84,6 @@ git update-ref HEAD $(git commit-tree -p HEAD -m "on top" HEAD^{{tree}})
 """
 
 
-@pytest.mark.slow
-def test_a_document_that_cannot_be_put_back_stops_the_loop_and_is_named(tmp_path: Path) -> None:
-    night = hooked(tmp_path, REWRITES, "post-commit")
-    done = night.loop(loop="task-loop")
-    assert done.code == 3, done.out + done.err
-    assert f"{SPEC}, changed by the hook post-commit or while it ran, cannot be put back: " in done.out
-    assert "1.4.2" not in "".join(night.subjects), "no item follows on a plan that a hook has changed"
-    name = night.git("rev-parse", f"HEAD~1:{SPEC}")
-    lost = night.path / ".git/objects" / name[:2] / name[2:]
-    lost.unlink()
-    (tmp_path / "lost").rename(lost)
-    (night.path / ".git/hooks/post-commit").unlink()
-    night.agent("echo because > why.txt; echo ITERATION_COMPLETE")
-    done = night.loop("--yes", verb="resume", loop="task-loop")
-    assert done.code == 0, done.out + done.err
-    assert f'"{SPEC}" was changed by the hook post-commit, or while it ran, and was put back' in done.out
-    assert "`cat why.txt`" in night.text(SPEC)
-
-
 KILLS = f"""
 sed -i 's/cat why.txt/true/' {SPEC}
 git update-ref HEAD $(git commit-tree -p HEAD -m "on top" HEAD^{{tree}})

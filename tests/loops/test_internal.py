@@ -156,7 +156,7 @@ def test_a_test_that_the_first_attempt_changed_does_not_help_the_second(inside: 
 
 
 @pytest.mark.slow
-def test_commits_of_its_own_stay_and_rewritten_history_is_tampering(inside: Inside) -> None:
+def test_commits_of_its_own_stay_and_a_rewritten_history_is_put_back(inside: Inside) -> None:
     inside.begin()
     inside.write({"answer.txt": "42\n"})
     inside.commit("mine")
@@ -167,8 +167,8 @@ def test_commits_of_its_own_stay_and_rewritten_history_is_tampering(inside: Insi
     inside.git("add", "-A")
     inside.git("commit", "-q", "--amend", "-m", "mine now")
     done = inside.record()
-    assert (done["verdict"], done["counts"]) == ("tampered", False)
-    assert inside.subjects[-2:] == ["feat: write the answer", "chore(loop): records"]
+    assert (done["verdict"], done["counts"]) == ("passed", True)
+    assert inside.subjects[2:4] == ["feat: write the answer", "feat: second"]
 
 
 @pytest.mark.slow

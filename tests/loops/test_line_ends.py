@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, Night
+from looping import Night
 from raymond.loops.repository import Repository
 from raymond.system import git
 
@@ -22,20 +22,6 @@ def test_lines_end_at_a_line_feed_alone() -> None:
     assert git.lines("") == []
     assert git.lines("a\u2028b\x0bc\r\n\nd\n") == ["a\u2028b\x0bc\r", "", "d"]
     assert git.lines("a\nb") == ["a", "b"]
-
-
-def test_names_of_references_may_have_what_looks_like_the_end_of_a_line(tmp_path: Path) -> None:
-    there, head = repository(tmp_path)
-    for name in ENDS:
-        there.ask("update-ref", f"refs/heads/a{name}b", head)
-        there.ask("update-ref", f"refs/raymond/x/{name}", head)
-        there.ask("update-ref", f"refs/remotes/o/a{name}b", head)
-    names = {f"refs/heads/a{name}b" for name in ENDS} | {f"refs/raymond/x/{name}" for name in ENDS}
-    assert set(there.references()) == names | {"refs/heads/main"}
-    assert there.remotes() == {f"refs/remotes/o/a{name}b": head for name in ENDS}
-    assert there.in_the_way("a\u2028b/c") == "a\u2028b"
-    there.drop_all("refs/raymond")
-    assert not [name for name in there.references() if name.startswith("refs/raymond")]
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -66,19 +52,6 @@ def test_a_pattern_within_a_line_is_not_there(tmp_path: Path) -> None:
     path.write_text("x\u2028/.raymond/\r\n*.old\r\n", "utf-8", newline="")
     there.exclude(["/.raymond/", "*.old"])
     assert path.read_bytes().decode() == "x\u2028/.raymond/\r\n*.old\r\n/.raymond/\n"
-
-
-@pytest.mark.slow
-def test_a_branch_with_such_a_name_hides_nothing(tmp_path: Path) -> None:
-    night = Night(tmp_path)
-    before = night.git("rev-parse", "main")
-    night.agent(
-        "git branch \"$(printf 'a\\xe2\\x80\\xa8b')\"\n"
-        f"git update-ref refs/heads/main $(git commit-tree -p main -m evil main^{{tree}})\n{HONEST}"
-    )
-    ran = night.loop("--attempts", "1")
-    assert (ran.code, "moved main" in ran.out) == (1, True), ran.out + ran.err
-    assert night.git("rev-parse", "main") == before
 
 
 @pytest.mark.slow

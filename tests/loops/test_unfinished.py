@@ -26,22 +26,18 @@ def apart(path: Path, begun: str = "true") -> Night:
     return night
 
 
-@pytest.mark.parametrize(
-    ("begun", "named", "counts"), [("git rebase other", "a rebase", False), ("git merge other", "a merge", True)]
-)
+@pytest.mark.parametrize(("begun", "named"), [("git rebase other", "a rebase"), ("git merge other", "a merge")])
 def test_what_an_agent_has_begun_with_git_is_ended_and_named_and_the_night_goes_on(
-    tmp_path: Path, begun: str, named: str, counts: bool
+    tmp_path: Path, begun: str, named: str
 ) -> None:
     night = apart(tmp_path, begun)
     ran = night.loop("--attempts", "1")
     assert f"the agent left {named} unfinished, which was ended; its files stay part of the work" in ran.out
     assert "the agent left a conflict in README.md, of which the file stays as it is" in ran.out
-    assert [one["verdict"] for one in night.state["failedItems"]] == ([] if counts else ["tampered"])
+    assert night.state["failedItems"] == []
     assert night.git("status") == CLEAN
-    own = ["feat: write the answer"] if counts else []
-    assert night.subjects == [
-        *("start", "ours", "ours again", *own, "feat: second", "chore(loop): records"),
-    ]
+    own = ("feat: write the answer", "feat: second", "chore(loop): records")
+    assert night.subjects == ["start", "ours", "ours again", *own]
     assert night.loop("--id", "m").code == 0
 
 

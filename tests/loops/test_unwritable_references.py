@@ -59,30 +59,6 @@ def test_a_lock_of_the_branch_is_the_reason_why_nothing_is_committed(tmp_path: P
     assert night.text("answer.txt") == "42\n"
 
 
-def test_locks_that_an_agents_git_left_are_removed_and_named(tmp_path: Path) -> None:
-    left = ("refs/heads/raymond/n.lock", "refs/raymond/n/base.lock", "HEAD.lock", "packed-refs.lock", "config.lock")
-    touched = " ".join(f".git/{one}" for one in left)
-    night = Night(tmp_path, agent=f"touch {touched}; mkdir -p .git/index.lock/in; {HONEST}")
-    old = lock(night, "refs/heads/old")
-    ran = night.loop()
-    assert ran.code == 0, ran.err
-    for one in (*left, "index.lock"):
-        assert f"the agent left .git/{one}, which was removed" in ran.out
-    assert night.subjects[-2:] == ["feat: write the answer", "chore(loop): records"]
-    assert old.exists(), "it was there before: somebody else's"
-
-
-def test_no_lock_is_removed_behind_a_link(tmp_path: Path) -> None:
-    night = Night(tmp_path)
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious/poetry.lock").write_text("mine\n")
-    night.agent(f"git pack-refs --all; rm -rf .git/refs; ln -s {tmp_path}/precious .git/refs; {HONEST}")
-    ran = night.loop("--attempts", "1")
-    assert "made a link of .git/refs" in ran.out
-    assert [path.name for path in (tmp_path / "precious").iterdir()] == ["poetry.lock"], "nor is anything written there"
-    assert not (night.path / ".git/refs").is_symlink()
-
-
 @pytest.mark.parametrize(
     ("there", "asked", "clash"),
     [("raymond", "", "raymond"), ("feature", "feature/x", "feature"), ("feature/x", "feature", "feature/x")],

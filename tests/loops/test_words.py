@@ -1,7 +1,6 @@
 """How a loop words what others said: cut after a word and marked, and no document where a sentence is wanted."""
 
 import json
-import re
 import signal
 from pathlib import Path
 
@@ -26,27 +25,6 @@ from running import until
 def test_a_text_is_cut_after_a_word_and_marked(text: str, most: int, shown: str) -> None:
     assert cut(text, most) == shown
     assert len(shown) <= most
-
-
-@pytest.mark.slow
-def test_a_long_error_is_cut_after_a_word_wherever_it_is_told(tmp_path: Path) -> None:
-    night = Night(tmp_path, agent="git tag -d keep; echo done")
-    night.write({"check.sh": "echo first; for n in $(seq 1000); do echo wording; done; exit 1\n"})
-    night.commit("a loud check")
-    night.git("tag", "keep")
-    ran = night.loop("--attempts", "1")
-    assert ran.code == 1, ran.err
-    log = night.text(f"docs/session_logs/{night.logs[-1]}")
-    mark = r"\[BLOCKED: waits for a person \(raymond review n\): removed tags/keep; [^]]* wording\.\.\.\]"
-    assert re.search(mark, log), log
-    assert re.search(r"^Not done \(tampered\): .* wording\.\.\.$", log, re.MULTILINE)
-    assert re.search(r"failed \(tampered, .* wording\.\.\.$", ran.err, re.MULTILINE)
-    assert re.search(r"\(TAMPERED\): removed tags/keep; .* wording\.\.\.; its changes", ran.out)
-    assert re.search(r"^      removed tags/keep; .* wording\.\.\.$", night.loop(verb="status").out, re.MULTILINE)
-    why = night.room.raymond("review", "n").stdout
-    assert "why:    removed tags/keep; " in why
-    assert " ... wording wording" in why, "the end of what the check printed"
-    assert "\\n" not in why
 
 
 @pytest.mark.slow

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, WAIT, Night
-from running import until
+from looping import Night
 
 pytestmark = pytest.mark.slow
 
@@ -30,15 +29,3 @@ def test_its_summary_and_the_status_of_the_checkout_say_where_it_is_and_how_to_e
     night.git("worktree", "remove", "../room-n")
     assert "is not merged" in night.loop("--worktree", "--id", "o").err, "m is not"
     assert "the loop n" not in night.loop("--worktree", "--id", "p").err
-
-
-def test_a_loop_that_begins_in_a_worktree_meanwhile_is_not_taken_for_the_agents(tmp_path: Path) -> None:
-    night = Night(tmp_path)
-    night.agent(f"if [ ! -e $TEST_ROOM/../began ]; then touch $TEST_ROOM/../began\n{WAIT}fi; {HONEST}")
-    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
-        until((tmp_path / "began").exists, "a turn")
-        assert night.loop("--worktree", "--id", "m").code == 0
-        (tmp_path / "go").touch()
-        live.process.wait(60)
-    assert "- Success rate: 100% (1/1)" in live.out
-    assert "added the worktree" not in live.out

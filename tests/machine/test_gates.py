@@ -307,7 +307,6 @@ def test_others_that_worked_in_the_same_directory_are_named() -> None:
             "review",
             "You changed files that decide this check, and it is green only with your versions:\n- changed a\nUndo",
         ),
-        ("tampered", "You changed how git or Raymond sees your work, which is not part of it:\n- changed a\nUndo"),
         ("not comparable", "could not be found out:\n- changed a\nThat need not be your fault. Undo changes of yours"),
     ],
 )
@@ -326,7 +325,7 @@ def test_what_is_asked_again_after_it_was_accepted_says_so() -> None:
     play = Play({"START.md": head(f"{GATE}\ngate_tries: 0"), "A.md": ""})
     play.say("<goto>A</goto>")
     for digest, reason in (("d", "why"), ("e", "this is not what was accepted before: why"), ("e", "why")):
-        play.check("tampered", reason="why", digest=digest)
+        play.check("review", reason="why", digest=digest)
         paused = play.last[-1]
         assert isinstance(paused, AgentPaused)
         assert paused.reason == reason

@@ -55,8 +55,11 @@ def lines(run: RunHandle, found: Evidence) -> list[str]:
 def _shown(id: str, found: Evidence) -> list[str]:
     """All of an item; nothing of what others wrote is cut or hidden."""
     width = width_of(sys.stdout)
-    loud = "TAMPERED" if found.verdict == "tampered" else found.verdict
-    told = [f"{id}, item {found.item}: {found.title}: {loud}", f"why:    {found.reason}", f"saved:  {found.saved}"]
+    told = [
+        f"{id}, item {found.item}: {found.title}: {found.verdict}",
+        f"why:    {found.reason}",
+        f"saved:  {found.saved}",
+    ]
     shown = [part for one in told for part in hung(visible(one), _MARGIN, width)]
     if found.words:
         shown += ["the agent says:", *in_margin(found.words, _MARGIN, width)]

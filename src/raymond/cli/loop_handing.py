@@ -207,11 +207,8 @@ def _became(loop: LoopRun) -> dict[str, Any] | None:
         if found["attempt"] == 1 and not handing.is_out(loop, worker):
             raise _none_open(loop, _AGAIN)  # whoever asked for it was killed
         return found
-    has_ended = bool(loop.ledger.entries and not loop.ledger.open)
-    if handing.question(loop) and not (has_ended and loop.ledger.doubted):
+    if handing.question(loop):
         return handing.waiting(loop)
-    if has_ended and handing.question(loop):
-        return handing.recorded(loop, loop.ledger.entries[-1])  # `next` asks about what changed since
     if loop.ledger.open or not (handing.parked(loop) or loop.run.is_over):
         return None
     if not loop.ledger.entries:

@@ -14,11 +14,10 @@ from raymond.loops import application, checks, commit_message, documents, settli
 from raymond.loops import waiting as waiting_items
 from raymond.loops.application import Application
 from raymond.loops.git_calls import GitError
-from raymond.loops.hooks import hooks_in
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.repository import Repository
-from raymond.verifier.assignment import Found, Noted, Printed, Told
+from raymond.verifier.assignment import Found, Printed, Told
 
 _PRINTED = 4000
 """Characters of what a hook printed that are told."""
@@ -90,8 +89,7 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Outcome
         made = _committed(loop, entry, applied, now, tell)
     _conclude(loop, entry, made)
     with contextlib.suppress(GitError, OSError):  # the commit is made: what follows it undoes nothing
-        if _has_its_hooks(loop):
-            repository.hook(repository.hooks_folder(), "post-commit")
+        repository.hook(repository.hooks_folder(), "post-commit")
     return Outcome(commit=made)
 
 
@@ -121,23 +119,14 @@ def _committed(loop: LoopRun, entry: Entry, applied: Application, now: int, tell
     ]
     message = _hooked(loop, tree, commit_message.message(_headline(entry), facts, (), trailers), tell)
     applied.check_unchanged("the hooks of the project")
-    repository.check_new(tree, applied.head)
     made = repository.commit(tree, [applied.head], message, f"{now} +0000", sign=repository.signs)
     applied.publish(made)
     return made
 
 
-def _has_its_hooks(loop: LoopRun) -> bool:
-    """Whether the hooks are those that the loop began with: others may be the agent's."""
-    return hooks_in(loop.repository.hooks_folder()) == loop.ledger.hooks
-
-
 def _hooked(loop: LoopRun, tree: str, message: str, tell: Callable[[Told], None]) -> str:
     """The message, once the hooks of the project have seen the commit; refused if one rejects it."""
     repository, path = loop.repository, loop.file("COMMIT_EDITMSG")
-    if not _has_its_hooks(loop):
-        tell(Noted("the hooks are not those that the loop began with: they are not run"))
-        return message
     repository.stage(tree)
     documents.write(path, message)
     for name, args in (("pre-commit", ()), ("commit-msg", (path,))):

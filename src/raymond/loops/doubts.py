@@ -2,10 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from msgspec import Struct
-
 from raymond.loops.change import Change
-from raymond.loops.genuine import Genuine
 from raymond.loops.repository import Repository
 
 LARGE = 10 << 20
@@ -21,54 +18,17 @@ _GUARDED = (
 """Names of files and folders that decide what runs elsewhere, or for other agents; case does not matter."""
 
 
-class Doubts(Struct, frozen=True):
-    """What was found, each thing once."""
-
-    review: list[str]
-    rewritten: list[str]
-    """The paths of which git has something else stored than there was before."""
-
-
-class _Read(Struct, frozen=True):
-    """What was found in objects, by their names."""
-
-    sizes: dict[str, int] = {}
-    suspected: set[str] = set()
-    """Those with a secret."""
-    forged: set[str] = set()
-    """Those that are something else than their names say."""
-
-
-def of_changes(repository: Repository, changes: Iterable[Change], folders: Mapping[str, str] = {}) -> Doubts:
-    """What is doubtful about files, and about the folders that are stored anew for them: object -> path."""
+def of_changes(repository: Repository, changes: Iterable[Change]) -> list[str]:
+    """What is doubtful about files, each thing once."""
     looked = list(changes)
-    old = {one.old: one.path for one in looked if one.had_content}
-    read = _read(repository, looked, [*old, *folders])
-    found = [doubt for one in looked for doubt in _of_change(one, read.sizes.get(one.new, 0))]
-    found += _of_content(repository, looked, read)
-    found += [_planted(path) for name, path in folders.items() if name in read.forged]
-    rewritten = [path for name, path in old.items() if name in read.forged]
-    return Doubts(list(dict.fromkeys(found)), list(dict.fromkeys(rewritten)))
+    sizes = _sizes(repository, looked)
+    found = [doubt for one in looked for doubt in _of_change(one, sizes.get(one.new, 0))]
+    return list(dict.fromkeys([*found, *_secrets(repository, looked, sizes)]))
 
 
-def _read(repository: Repository, looked: Iterable[Change], more: Iterable[str] = ()) -> _Read:
-    """Read what is new in files, and some objects more, with one command."""
-    new, found = {one.new for one in looked if one.has_content}, _Read({}, set(), set())
-    names = dict.fromkeys([*new, *more])
-    if not names:
-        return found
-    with Genuine(repository) as stored:
-        for one in stored.read(names, _SCANNED):
-            found.sizes[one.name] = one.size
-            if not one.is_genuine:
-                found.forged.add(one.name)
-            elif one.name in new and one.content and secret(_text(one.content)):
-                found.suspected.add(one.name)
-    return found
-
-
-def _planted(path: str) -> str:
-    return f"put something else than {path} into .git in its place"
+def _sizes(repository: Repository, looked: Iterable[Change]) -> dict[str, int]:
+    new = {one.new for one in looked if one.has_content}
+    return repository.sizes(new) if new else {}
 
 
 def _of_change(one: Change, size: int) -> Iterator[str]:
@@ -94,20 +54,18 @@ def of_commits(repository: Repository, commits: list[str]) -> list[str]:
 
 
 def new_secrets(repository: Repository, looked: list[Change]) -> list[str]:
-    """What looks like a secret in the new version of a file and was not in the old one, and what is no version of it.
-
-    Git takes an object that is there for what it is about to write, whatever is in it.
-    """
-    return list(_of_content(repository, looked, _read(repository, looked)))
+    """What looks like a secret in the new version of a file and was not in the old one."""
+    return list(_secrets(repository, looked, _sizes(repository, looked)))
 
 
-def _of_content(repository: Repository, looked: Iterable[Change], read: _Read) -> Iterator[str]:
-    for one in looked:
-        if one.has_content and one.new in read.forged:
-            yield _planted(one.path)
-        elif one.has_content and one.new in read.suspected:
+def _secrets(repository: Repository, looked: Iterable[Change], sizes: Mapping[str, int]) -> Iterator[str]:
+    searched = [one for one in looked if one.has_content and sizes.get(one.new, 0) <= _SCANNED]
+    contents = repository.blobs({one.new for one in searched}) if searched else {}
+    for one in searched:
+        new = _text(contents.get(one.new, b""))
+        if secret(new):
             old = _text(repository.blob(one.old)) if one.had_content else ""
-            if what := secret(_text(repository.blob(one.new)), old):
+            if what := secret(new, old):
                 yield f"put {what} into {one.path}"
 
 

@@ -156,18 +156,6 @@ def _put_away(loop: LoopRun) -> str:
     return name
 
 
-def _accounted(loop: LoopRun, own: list[str]) -> list[str]:
-    """The documents that may be committed; what somebody else changed is left, and named."""
-    from raymond.loops import parking
-
-    found = parking.accounted(loop, own)
-    if left := [path for path in own if path not in found]:
-        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        what = f"{left[0]}{more} changed when nobody had an item, so nothing of that is committed"
-        print(f"{what}: look at it with git diff", file=sys.stderr)
-    return found
-
-
 def _commit_records(loop: LoopRun) -> None:
     """Commit what is left of the loop's own documents, so that the next night can start; never inside of an item."""
     if not loop.settings.commits or loop.ledger.open or (loop.loop == RALPH and loop.settings.commit == "never"):
@@ -177,8 +165,6 @@ def _commit_records(loop: LoopRun) -> None:
     if not head or (loop.settings.branch and branch != loop.settings.branch):
         return
     own = [path for path in repository.dirt() if loop.documents.owns(path)]
-    if loop.settings.internal:
-        own = _accounted(loop, own)
     if not own:
         return
     if under_way := unfinished.words(unfinished.there(repository)):
@@ -187,7 +173,6 @@ def _commit_records(loop: LoopRun) -> None:
     date = f"{int(loop.run.now)} +0000"
     tree = repository.tree(own)
     if tree != repository.reference(f"{head}^{{tree}}"):  # after a kill, only the index may be behind
-        repository.check_new(tree, head)
         made = repository.commit(tree, [head], message, date, sign=repository.signs)
         repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records")
     if not repository.follow(paths=own):

@@ -7,7 +7,7 @@ from msgspec import Struct
 from raymond.loops import documents, doubts, markers
 from raymond.loops.formats import foreign_text, queue, session_log
 from raymond.loops.inspection import Inspection
-from raymond.loops.ledger import FAILED, GAVE_UP, REVIEW, TAMPERED, TIMED_OUT, Entry
+from raymond.loops.ledger import FAILED, GAVE_UP, REVIEW, TIMED_OUT, Entry
 from raymond.loops.settings import SESSION
 from raymond.loops.sources import source_of
 from raymond.loops.work import Work
@@ -38,7 +38,7 @@ _STATES = {"pause": "Waiting for a person"}
 
 def action_of(work: Work, verdict: str) -> str:
     """What follows from an item that used up its attempts."""
-    if verdict in (REVIEW, TAMPERED):
+    if verdict == REVIEW:
         return "aside"
     if work.failures + 1 >= work.settings.max_failures:
         return "block" if work.settings.on_repeat == "block" else "pause"

@@ -10,7 +10,7 @@ from raymond.loops import commit_message, documents, hooked, inspection, markers
 from raymond.loops.formats import queue, session_log
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.log_line import lasted
-from raymond.loops.hooks import hooks_in, is_there
+from raymond.loops.hooks import is_there
 from raymond.loops.inspection import Inspection
 from raymond.loops.ledger import NO_CHANGE, OWN_CHECK, PASSED, PENDING, UNCHECKED, Entry
 from raymond.loops.sources import source_of
@@ -50,23 +50,12 @@ def run_hooks(work: Work, found: Inspection) -> Hooks:
     if not work.settings.commits:
         return Hooks()
     repository = work.step.repository
-    if not _are_the_same(work, found):
-        return Hooks()
-    code, printed = repository.hook(work.first.hooks_folder, "pre-commit")
+    code, printed = repository.hook(repository.hooks_folder(), "pre-commit")
     if code:
         return Hooks(rejection=_kept(work, printed))
     if not printed:
         return Hooks()  # there is none
     return Hooks(changed=repository.tree() != found.tree)
-
-
-def _are_the_same(work: Work, found: Inspection) -> bool:
-    """Whether the hooks are those that the loop began with: others are not run, and that is named."""
-    if hooks_in(work.first.hooks_folder) == work.hooks:
-        return True
-    note = "changed which hooks the project has; they were not run"
-    found.notes += [] if note in found.notes else [note]
-    return False
 
 
 def _kept(work: Work, printed: str) -> str:
@@ -97,9 +86,10 @@ def committed(
     repository = work.step.repository
     path = work.step.file("COMMIT_EDITMSG")
     documents.write(path, _message(work, entry, gate, title, said))
-    if _are_the_same(work, found) and is_there(work.first.hooks_folder, "commit-msg"):
+    hooks = repository.hooks_folder()
+    if is_there(hooks, "commit-msg"):
         written = repository.tree()
-        code, printed = repository.hook(work.first.hooks_folder, "commit-msg", path)
+        code, printed = repository.hook(hooks, "commit-msg", path)
         if code:
             return Hooks(rejection=_kept(work, printed))
         noticed = hooked.put_back(work, "commit-msg", written, found.head)
@@ -119,8 +109,7 @@ def committed(
         "signs": work.baseline.signs,
         "staged": work.baseline.staged,
         "base": work.baseline.head,
-        "hooks": work.hooks,
-        "hooks_folder": work.first.hooks_folder,
+        "hooks_folder": hooks,
     }
 
 

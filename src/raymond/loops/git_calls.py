@@ -103,20 +103,6 @@ class GitCalls:
         except OSError as error:
             raise _without_git(error) from None
 
-    def reader(self) -> "subprocess.Popen[bytes]":
-        """A git that prints every object whose name it is given, and none that stands in for it."""
-        try:
-            return subprocess.Popen(
-                ["git", *_QUIET, *_NO_HOOKS, "-C", self.top, "cat-file", "--batch"],
-                env=self._kept,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise _without_git(error) from None
-
     def hooks_folder(self) -> str:
         """Where git would look for hooks."""
         said = self.run("rev-parse", "--git-path", "hooks", hooks=True)

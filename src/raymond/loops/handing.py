@@ -12,7 +12,7 @@ from raymond.control import steer
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
-from raymond.loops import documents, ending, failing, spawning, summary, turnover
+from raymond.loops import documents, ending, failing, spawning, summary
 from raymond.loops.documents import LEARNINGS, LOGS
 from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.ledger import Entry, Ledger
@@ -21,14 +21,13 @@ from raymond.loops.narrator import Narrator
 from raymond.loops.step import FAILS, Step, tag
 from raymond.machine.agent import ASKING, Agent
 from raymond.redaction import Secrets
-from raymond.system import git, processes
+from raymond.system import processes
 from raymond.system.files import replace
 
 WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "handed")
 """The workflow of such a loop."""
 HAND, PARK = "HAND.py", "PARK.py"
 _GO = (PARK, "GO.py")
-_TREE = "parked-tree"
 _TOLD = "end"
 """What it says when somebody was told how the loop has ended."""
 _CONCLUDED = 60.0
@@ -52,29 +51,6 @@ def limit(step: Step, ledger: Ledger) -> None:
     """End the loop if its time is used up."""
     if step.settings.deadline and time() >= step.settings.deadline and not ledger.ended:
         ledger.ended, ledger.why = "exhausted", "the time is used up"
-
-
-# The next three are for steps of loops that began before there was `parking`.
-
-
-def note_tree(step: Step) -> None:
-    """Note how all files are when an item has ended and nobody has the next one."""
-    replace(step.file(_TREE), step.repository.tree().encode())
-
-
-def changed(step: Step) -> list[str]:
-    """The files that changed since then: nobody had an item, so no check looks at why."""
-    before = documents.read(step.file(_TREE))
-    repository = step.repository
-    return [one.path for one in repository.changes(before, repository.tree())] if before else []
-
-
-def doubt(step: Step, changed: list[str]) -> str:
-    """What a person is asked if documents changed that say what is to be done; empty when none did."""
-    if not any(map(step.documents.owns, changed)):
-        return ""
-    about = f"{turnover.named(changed)} changed after the last item had ended, and nobody knows who did it."
-    return f"{about} Look at it, put back what is not yours, then answer `continue`.".replace("</", "< /")
 
 
 # Outside
@@ -181,7 +157,6 @@ def item(loop: LoopRun, worker: Agent) -> dict[str, Any]:
             "check": given.get("check") or None,
             "timeout": given.get("check_timeout", ""),
         },
-        "changed": git.lines(given.get("between", "")),
         "log": log or None,
         "log_text": documents.beginning(loop.documents.path(LOGS, source)) if source else "",
         "learnings": documents.beginning(loop.documents.path(LEARNINGS)),

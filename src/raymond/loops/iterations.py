@@ -168,8 +168,6 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         "baseline": digest,
         "footprint": footprint,
         "start": ledger.start,
-        "hooks": ledger.hooks,
-        "first": ledger.first,
     }
     write_state(step, ledger, "running")
     ledger.prompt = text

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from raymond.loops.formats import foreign_text, task_id
 
 PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED = "passed", "no change", "own check", "not verified"
-FAILED, TIMED_OUT, GAVE_UP, REVIEW, TAMPERED = "failed", "timed out", "gave up", "review", "tampered"
+FAILED, TIMED_OUT, GAVE_UP, REVIEW = "failed", "timed out", "gave up", "review"
 RED = "red"
 """The check of an iteration of the plain loop was not green: the next one goes on from there."""
 IDLE = "idle"
@@ -101,10 +101,6 @@ class Ledger(Struct, kw_only=True):
     """How many entries there were when a person was last asked whether to go on."""
     start: str = ""
     """A commit of all files as they were when the loop began."""
-    hooks: str = ""
-    """Digest of the hooks of the project at that time."""
-    first: str = ""
-    """Digest of the baseline of that time."""
     was_red: bool = False
     """Of the plain loop: whether its check was red at the start."""
     unjudged: str = ""
@@ -123,18 +119,6 @@ class Ledger(Struct, kw_only=True):
     """What went wrong beside the items."""
     passed: list[tuple[str, str]] = []
     """Titles of items that were blocked, passed over or only proposed, and why."""
-    parked: str = ""
-    """Of a loop from the inside: how everything stood when nobody had an item any more."""
-    ended_item: dict[str, str] = {}
-    """The item that ended last, as long as it could not be compared how everything stands."""
-    parked_since: str = ""
-    """The commit of all files with which what a person is asked about was compared."""
-    doubted: list[str] = []
-    """What has changed since, and no person has let pass."""
-    shown: int = 0
-    """How many of these a person was shown."""
-    between: list[str] = []
-    """Files that have changed since."""
 
     def write(self) -> str:
         """As it is handed on."""
@@ -249,8 +233,6 @@ _BARE = (
     "open",
     "asked",
     "start",
-    "hooks",
-    "first",
     "was_red",
     "unjudged",
     "prompt",
@@ -260,12 +242,6 @@ _BARE = (
     "log",
     "noticed",
     "passed",
-    "parked",
-    "ended_item",
-    "parked_since",
-    "doubted",
-    "shown",
-    "between",
 )
 _NEEDED = ("number", "key", "title", "verdict")
 _EMPTY: dict[str, Any] = asdict(Entry(number=0, key="", title="", verdict="")) | dict.fromkeys(_NEEDED)

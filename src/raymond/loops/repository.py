@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from raymond.digests import sha256
 from raymond.loops import documents
 from raymond.loops.change import MODULE, Change, read_changes
-from raymond.loops.genuine import Entry, Forged, Genuine, is_genuine
 from raymond.loops.git_calls import PATIENCE, SIGNING, GitError, wrong
 from raymond.loops.ignore_rules import IgnoreRules
 from raymond.loops.persons_index import PersonsIndex
@@ -114,21 +113,6 @@ class Repository(PersonsIndex, IgnoreRules):
                 found.append(f"{path} {there.st_mode} {there.st_size} {there.st_mtime_ns}")
         return sha256("\n".join(found).encode("utf-8", "surrogateescape")).hexdigest()
 
-    def remotes(self) -> dict[str, str]:
-        """Where the branches of remote repositories were when we last heard of them."""
-        said = self.ask("for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes").decode("utf-8", "replace")
-        return {name: commit for commit, _, name in (line.partition(" ") for line in git.lines(said))}
-
-    def references(self) -> dict[str, str]:
-        """Every reference here but for the branches of remotes, and which of them a remote begins with.
-
-        Each with what it names; one that stands for another names that.
-        """
-        said = self.ask("for-each-ref", "--format=%(refname)%09%(objectname)%09%(symref)")
-        lines = [line.split("\t") for line in git.lines(said.decode("utf-8", "surrogateescape"))]
-        ours = [one for one in lines if one[2] or not one[0].startswith("refs/remotes/")]
-        return {name: symbolic or commit for name, commit, symbolic in ours if not name.startswith(_PASSING)}
-
     def descends(self, commit: str, base: str) -> bool:
         """Whether `base` is in the history of `commit`."""
         if commit == base:
@@ -168,36 +152,14 @@ class Repository(PersonsIndex, IgnoreRules):
         commit, _, message = said.partition("\n")
         return commit, message
 
-    def modules(self) -> list[str]:
-        """The submodules that HEAD has."""
-        said = self.ask("ls-tree", "-r", "-z", "--full-tree", "HEAD").split(b"\0")
-        return [os.fsdecode(one.partition(b"\t")[2]) for one in said if one.startswith(MODULE.encode())]
-
     def changes(self, before: str, after: str) -> list[Change]:
         """What differs between two trees or commits."""
         return read_changes(self.ask("diff-tree", *_RAW, before, after))
-
-    def changes_in_folders(self, before: str, after: str) -> tuple[list[Change], dict[str, str]]:
-        """The same, and the folders that `after`, a tree, has anew: object -> path."""
-        found = read_changes(self.ask("diff-tree", "-t", *_RAW, before or _EMPTY[len(after)], after))
-        new = {after: "the root folder"} | {
-            one.new: f"{one.path}/" for one in found if one.is_folder and one.status != "D"
-        }
-        return [one for one in found if not one.is_folder], new
 
     def changed_since(self, before: str) -> list[str]:
         """The paths that are not as `before` has them, by what the files themselves say: no other tree is read."""
         self.tree()
         return [one.path for one in read_changes(self.ask("diff-index", "--cached", *_RAW, before, index=True))]
-
-    def check_new(self, tree: str, parent: str) -> None:
-        """Forged if a file or folder that `parent`, a commit, does not have is something else in git than it is."""
-        changes, folders = self.changes_in_folders(parent, tree)
-        paths = {one.new: one.path for one in changes if one.has_content} | folders
-        with Genuine(self) as stored:
-            for one in stored.read(paths):
-                if not one.is_genuine:
-                    raise Forged(paths[one.name])
 
     # What is written
 
@@ -365,23 +327,6 @@ class Repository(PersonsIndex, IgnoreRules):
             with contextlib.suppress(GitError):
                 self.move(name, to)
 
-    def stashes(self) -> bytes:
-        """The list of stashes as git keeps it; empty when there is none."""
-        try:
-            return files.contents(os.path.join(git.directories(self.top)[1], *_STASHES))
-        except OSError:
-            return b""
-
-    def put_stashes(self, content: bytes) -> None:
-        """Write the list of stashes; no link is followed on the way."""
-        folder = git.directories(self.top)[1]
-        for name in _STASHES[:-1]:
-            folder = os.path.join(folder, name)
-            if os.path.islink(folder):
-                os.unlink(folder)
-            os.makedirs(folder, exist_ok=True)
-        files.replace(os.path.join(folder, _STASHES[-1]), content)
-
     def switch(self, branch: str) -> None:
         """Let HEAD name a branch; the files stay as they are."""
         self.ask("symbolic-ref", "-m", "raymond", "HEAD", f"refs/heads/{branch}")
@@ -405,31 +350,19 @@ class Repository(PersonsIndex, IgnoreRules):
         self.ask("switch", "-q", "--no-guess", branch)
 
     def bring_back(self, tree: str, paths: Iterable[str]) -> None:
-        """Give these paths the content they have in `tree`; those it does not have are removed.
-
-        Forged, and nothing is touched, if git has the content of one no more.
-        """
-        wanted = list(paths)
+        """Give these paths the content they have in `tree`; those it does not have are removed."""
+        wanted = set(paths)
         if not wanted:
             return
-        with Genuine(self) as stored:
-            has = stored.files(tree, wanted)
-            names = {one.name for one in has.values() if one.mode != MODULE}
-            forged = {one.name for one in stored.read(names) if not one.is_genuine}
-        kept = [path for path, one in has.items() if one.name in forged]
-        if lost := [path for path in kept if not self._has(path, has[path])]:
-            raise Forged(lost[0])
-        for path in wanted:
-            if path not in has:
-                self._remove(path)
-        written = [path for path in wanted if path in has and path not in kept]
-        narrow = {
-            path: rights for path in written if has[path].mode.startswith("100") and (rights := self._narrow(path))
-        }
-        self._unlock()
-        self.ask("read-tree", tree, index=True)
-        for umask, paths in ((-1, [path for path in written if path not in narrow]), (0o077, list(narrow))):
-            given = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        self.stage(tree)
+        listed = self.ask("ls-files", "-s", "-z", index=True).split(b"\0")[:-1]
+        modes = {os.fsdecode(path): about[:6] for about, _, path in (one.partition(b"\t") for one in listed)}
+        for path in sorted(wanted.difference(modes)):
+            self._remove(path)
+        written = sorted(wanted.intersection(modes))
+        narrow = {path: rights for path in written if modes[path][:3] == b"100" and (rights := self._narrow(path))}
+        for umask, some in ((-1, [path for path in written if path not in narrow]), (0o077, list(narrow))):
+            given = b"".join(os.fsencode(path) + b"\0" for path in some)
             if given:
                 self.ask("checkout-index", "-f", "-q", "-z", "--stdin", index=True, given=given, umask=umask)
         for path, (mode, group) in narrow.items():
@@ -450,16 +383,6 @@ class Repository(PersonsIndex, IgnoreRules):
                 documents.share(fd, readable | runnable, group)
             finally:
                 os.close(fd)
-
-    def _has(self, path: str, entry: Entry) -> bool:
-        """Whether a file is on the disk as a tree has it."""
-        whole = os.path.join(self.top, path)
-        try:
-            mode = os.lstat(whole).st_mode
-            is_alike = stat.S_ISREG(mode) and entry.mode == ("100755" if mode & stat.S_IXUSR else "100644")
-            return is_alike and is_genuine(entry.name, files.contents(whole))
-        except OSError:
-            return False
 
     def _unlock(self) -> None:
         """Our own index has no other user: a lock was left by a git that was killed with us."""

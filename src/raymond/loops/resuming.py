@@ -22,7 +22,6 @@ from raymond.loops.turnover import PAUSE
 from raymond.machine.agent import ASKING, RUNNING, Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
-from raymond.verifier.private_git import PrivateGit
 
 QUESTIONS = {
     "running": "Found in-progress loop ({unit} {session}/{most}). Resume? [Y/n]",
@@ -61,7 +60,6 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
     answer = ask(what, ("continue", "commit", "discard"))
     if answer == "commit":
         tree = repository.tree(changed)
-        repository.check_new(tree, head)
         made = repository.commit(tree, [head], "chore: commit an interrupted session\n", date)
         repository.move(f"refs/heads/{repository.branch()}", made, head)
         repository.refresh(before.staged, before.head)
@@ -129,7 +127,7 @@ def note(project: Project, run: Run) -> None:
 
 
 def _keeper(loop: LoopRun, slot: str) -> Keeper:
-    return Keeper(loop.file(f"baseline-{slot}"), loop.repository, PrivateGit(loop.file("git"), loop.top))
+    return Keeper(loop.file(f"baseline-{slot}"), loop.repository)
 
 
 def _baseline(loop: LoopRun, slot: str, digest: str) -> Baseline:
@@ -155,9 +153,6 @@ def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
         work = repository.commit(tree, [head, staged], "raymond: at the resumption\n", date)
         saved = f"{SAVED}{loop.id}/base"
         repository.move(saved, work)
-        base, references = head if committed else before.head, {**before.references, saved: work}
-        name, kept = before.queue
-        queue = documents.content(os.path.join(loop.top, name)) if name in paths else kept
-        renewed = replace(before, head=base, work=work, staged=staged, queue=(name, queue), references=references)
+        renewed = replace(before, head=head if committed else before.head, work=work, staged=staged)
         documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(renewed, renews=True))
     os.unlink(loop.file(PAUSED))

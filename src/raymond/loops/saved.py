@@ -24,10 +24,6 @@ class Saved(Struct, frozen=True):
         """The references that were made for the item, and what they name."""
         return {name: commit for name, (commit, _) in self._read().items()}
 
-    def unfinished(self) -> set[str]:
-        """Those that this step has noted: a kill may have come before they were made."""
-        return {name for name, (_, step) in self._read().items() if step == self.step}
-
     def keep(self, name: str, commit: str) -> None:
         """Let a reference name a commit, once it is noted that it is ours."""
         before = self._read()

@@ -64,10 +64,6 @@ class SessionSource(Struct, frozen=True):
         """Nothing: the queue says what is done."""
         return ""
 
-    def place(self, looked: Looked, item: Item) -> str:
-        """The session log."""
-        return os.path.join(LOGS, looked.log) if looked.log else ""
-
     def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
         """What is odd about the lines of an item."""
         return queue.doubts_of(item, looked.text, looked.doubts)

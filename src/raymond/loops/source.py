@@ -35,9 +35,6 @@ class Source(Protocol):
     def settled(self) -> str:
         """That all which was asked for is done, in words; empty when it is not."""
 
-    def place(self, looked: Looked, item: Item) -> str:
-        """The document that an item comes from, relative to the folder of documents; empty when there is none."""
-
     def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
         """What about an item may not mean what its author thinks."""
 

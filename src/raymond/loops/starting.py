@@ -16,7 +16,7 @@ from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
 from raymond.errors import BackendError, UsageError
-from raymond.loops import documents, ending, opening, other_loops, unended
+from raymond.loops import documents, ending, opening, unended
 from raymond.loops.documents import LOGS, STATES, Documents
 from raymond.loops.formats import foreign_text, state_file
 from raymond.loops.loop_run import LoopRun
@@ -168,6 +168,8 @@ def archive(found: Documents, loop: str) -> str:
     return os.path.basename(name)
 
 
+_LOCK = "loop.lock"
+"""In the folder of a project: held while a loop starts or runs there."""
 _held: dict[str, int] = {}
 """The locks that this process holds: folder of the project -> descriptor."""
 
@@ -188,7 +190,7 @@ def check_alone(project: Project, own: str = "") -> None:
     if project.root in _held:
         return
     make_private(project.root)
-    fd = private(os.path.join(project.root, other_loops.LOCK), os.O_RDWR | os.O_CREAT)
+    fd = private(os.path.join(project.root, _LOCK), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

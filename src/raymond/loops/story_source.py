@@ -97,10 +97,6 @@ class StorySource(Struct, frozen=True):
         """The tasks that a story takes: those of the status file, and those that say so themselves."""
         return tuple(dict.fromkeys([*(entry.get("implementedBy") or ()), *known.implementing.get(id, ())]))
 
-    def place(self, looked: Looked, item: Item) -> str:
-        """The spec of a task, or the PRD."""
-        return item.place
-
     def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
         """Nothing: what is odd about a story was said at the start."""
         return []

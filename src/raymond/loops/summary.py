@@ -10,7 +10,7 @@ from raymond.loops import inspection, leavings
 from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, cut, one_line, prose
 from raymond.loops.formats.log_line import lasted
-from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REVIEW, TAMPERED, Entry, Ledger
+from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REVIEW, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS
 from raymond.loops.step import FAILS
@@ -151,28 +151,25 @@ def _completed(entry: Entry) -> str:
 
 
 def _failed(entry: Entry, repaired: str = "") -> str:
-    loud = "TAMPERED" if entry.verdict == TAMPERED else entry.verdict
-    most = _REASONS if entry.verdict in (REVIEW, TAMPERED) else _EXCERPT
+    most = _REASONS if entry.verdict == REVIEW else _EXCERPT
     kept = f"; its changes are kept in {entry.saved}" if entry.saved else ""
     times = f", {words.many(entry.attempts, 'attempt')}" if entry.attempts > 1 else ""
     then = f"; repaired by {repaired}" if repaired else ""
-    return f"{one_line(entry.title)} ({loud}{times}): {cut(entry.error, most)}{kept}{then}"
+    return f"{one_line(entry.title)} ({entry.verdict}{times}): {cut(entry.error, most)}{kept}{then}"
 
 
 def advice(loop: LoopRun) -> list[str]:
     """What a person should do next."""
     ledger = loop.ledger
     found = []
-    aside = [one for one in ledger.failed if one.verdict in (REVIEW, TAMPERED)]
+    aside = [one for one in ledger.failed if one.verdict == REVIEW]
     for one in aside[:5]:
         found.append(
             f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number},"
             f" or raymond reject {loop.id} {one.number} REASON"
         )
     repaired = ledger.repaired()
-    for one in [one for one in ledger.failed if one.verdict not in (REVIEW, TAMPERED, RED) and one.key not in repaired][
-        :5
-    ]:
+    for one in [one for one in ledger.failed if one.verdict not in (REVIEW, RED) and one.key not in repaired][:5]:
         where = filter(None, [one.log, leavings.of(loop, one)])
         found.append(f"see why {code(one.title)} failed: {', '.join(where)}")
     if loop.kept:
@@ -273,7 +270,7 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
     """The first command of what a person should do next."""
     if is_driven:
         return f"raymond attach {loop.id}"
-    is_aside = loop.run.is_over and any(one.verdict in (REVIEW, TAMPERED) for one in loop.ledger.failed)
+    is_aside = loop.run.is_over and any(one.verdict == REVIEW for one in loop.ledger.failed)
     if is_aside or any(map(waits_for_review, loop.run.agents.values())):
         return f"raymond review {loop.id}"
     if asking := _asking(loop):

@@ -62,10 +62,6 @@ class TaskSource(Struct, frozen=True):
     def _obstacle(self, item: Item, placed: Placed, known: Specs) -> str:
         return task_items.twice_of([placed], known) or task_items.obstacle(item, placed.task, self.settings)
 
-    def place(self, looked: Looked, item: Item) -> str:
-        """The spec of the task."""
-        return item.place
-
     def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
         """What is odd about the lines of a task."""
         there = specs.read(self.documents).tasks.get(item.id)

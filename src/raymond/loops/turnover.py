@@ -2,15 +2,14 @@
 
 import json
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import time
 
 from raymond.loops import checks, documents, state, waiting
-from raymond.loops.baseline import FIRST, Baseline, keeper_of
+from raymond.loops.baseline import Baseline, keeper_of
 from raymond.loops.documents import LEARNINGS, LOGS, PRD
 from raymond.loops.formats import queue, session_log, state_file
-from raymond.loops.formats.foreign_text import code, cut
+from raymond.loops.formats.foreign_text import cut
 from raymond.loops.formats.item import Item
 from raymond.loops.ledger import FAILED, Entry, Ledger, entry_of
 from raymond.loops.ledger import read as read_ledger
@@ -43,8 +42,6 @@ _CHECKED = (
 _UNCHECKED = "There is no check for this item: it counts when something was changed."
 _LEARNED = 20_000
 """Characters of learnings that an agent is told."""
-_NAMED, _PATHS = 10, 200
-"""Files that people are told of, and those that programs are."""
 _CRITERION, _CRITERIA = 2_000, 20_000
 """Characters of one criterion, and of all of them."""
 
@@ -191,11 +188,8 @@ def _failures(ledger: Ledger, item: Item) -> int:
     return ledger.of_repairs(item.id) if item.is_task else ledger.in_a_row(queue.key(item))
 
 
-def begin(step: Step, ledger: Ledger, looked: Looked, changed: Sequence[str] = ()) -> list[str]:
-    """The tags that let an agent begin the next item, once everything is noted that will be compared with.
-
-    `changed` are files that somebody has changed since the last item ended.
-    """
+def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
+    """The tags that let an agent begin the next item, once everything is noted that will be compared with."""
     if away := elsewhere(step, ledger):
         write_state(step, ledger, "paused", looked)
         return away
@@ -208,14 +202,10 @@ def begin(step: Step, ledger: Ledger, looked: Looked, changed: Sequence[str] = (
         where = step.documents.shown(doubt.place) if doubt.place else _shown(step, looked)
         told = f'"{item.title}" in {where}: {doubt.message}'
         ledger.noticed += [] if told in ledger.noticed else [told]
-    if changed:
-        told = f"{named(changed)} changed before {code(item.title)} was handed out, when nobody had an item"
-        ledger.noticed.append(told)
     is_again, failures = _is_again(ledger, item), _failures(ledger, item)
     ledger.sessions += 0 if is_again else 1
-    slot, now, place = str(len(ledger.entries) + 1), time(), source.place(looked, item)
-    kept = (os.path.join(step.documents.inside, place), documents.content(step.documents.path(place)))
-    base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000", kept)
+    slot, now = str(len(ledger.entries) + 1), time()
+    base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
     begin_with(step, ledger, base)
     ledger.open = {
         "slot": slot,
@@ -225,13 +215,10 @@ def begin(step: Step, ledger: Ledger, looked: Looked, changed: Sequence[str] = (
         "since": str(step.number),
         "baseline": digest,
         "start": ledger.start,
-        "hooks": ledger.hooks,
-        "first": ledger.first,
         "failures": str(failures),
         "again": "yes" if ledger.in_a_row(queue.key(item)) else "",
         "log": _log(step, ledger, looked.log),
         "source": looked.log,
-        **({"between": "\n".join(changed[:_PATHS])} if changed else {}),
         **_described(item, step.settings),
     }
     write_state(step, ledger, "running", looked)
@@ -239,12 +226,6 @@ def begin(step: Step, ledger: Ledger, looked: Looked, changed: Sequence[str] = (
     pause = f"{step.settings.pause:g}s" if has_pause else None
     given = {"after": pause, "label": item.title, **ledger.open, **_told(step, item, looked, ledger.sessions)}
     return [tag("fork", first_state(item, step.settings), given), wait(ledger)]
-
-
-def named(paths: Sequence[str]) -> str:
-    """The first of several files, and how many more there are, as people are told them."""
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"{', '.join(map(code, paths[:_NAMED]))}{more}"
 
 
 def first_state(item: Item, settings: Settings) -> str:
@@ -323,8 +304,7 @@ def _where(step: Step, item: Item, looked: Looked) -> str:
 def begin_with(step: Step, ledger: Ledger, base: Baseline) -> None:
     """Note once how everything stood when the loop began."""
     if not ledger.start:
-        ledger.start, ledger.hooks = base.work, base.hooks
-        ledger.first = keeper_of(step, FIRST).save(base)
+        ledger.start = base.work
         step.repository.move(f"refs/raymond/{step.id}/start", base.work)
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 
 from raymond.loops import documents
-from raymond.loops.ledger import REVIEW, TAMPERED, Entry, Ledger
+from raymond.loops.ledger import REVIEW, Entry, Ledger
 from raymond.store.run_folder import RunFolder
 from raymond.system.files import make_private
 
@@ -17,7 +17,7 @@ ACCEPTED = "accepted, commit "
 def of(folder: RunFolder, ledger: Ledger) -> list[Entry]:
     """Those of a loop."""
     known = decided(folder)
-    return [one for one in ledger.failed if one.verdict in (REVIEW, TAMPERED) and one.kept and one.key not in known]
+    return [one for one in ledger.failed if one.verdict == REVIEW and one.kept and one.key not in known]
 
 
 def note(folder: RunFolder, entries: Iterable[Entry]) -> None:

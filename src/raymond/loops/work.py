@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from raymond import durations
 from raymond.loops import commit_message, documents, doubts, inspection
-from raymond.loops.baseline import FIRST, RESUMED, Baseline, Keeper, keeper_of
+from raymond.loops.baseline import RESUMED, Baseline, Keeper, keeper_of
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS, WRITTEN
 from raymond.loops.formats import foreign_text, queue, records, session_log
 from raymond.loops.formats.item import Item
-from raymond.loops.genuine import Forged, Genuine
 from raymond.loops.inspection import Inspection, Inspector
 from raymond.loops.ledger import FAILED, RED, Entry
 from raymond.loops.repository import SAVED
@@ -76,9 +75,6 @@ class Work:
         self._digest = value("baseline")
         self.start = value("start")
         """A commit of all files as they were when the loop began."""
-        self.hooks = value("hooks")
-        """Digest of the hooks of the project at that time."""
-        self._first = value("first")
 
     @cached_property
     def keeper(self) -> Keeper:
@@ -91,22 +87,16 @@ class Work:
         return self.keeper.load(documents.read(self.step.file(f"{RESUMED}-{self.slot}")) or self._digest)
 
     @cached_property
-    def first(self) -> Baseline:
-        """How everything stood when the loop began."""
-        return keeper_of(self.step, FIRST).load(self._first) if self._first else self.baseline
-
-    @cached_property
     def saved(self) -> Saved:
         """Keeps what did not count."""
         path = self.step.file(f"saved-{self.slot}")
         return Saved(path, self.step.repository, f"{SAVED}{self.step.id}/", self.step.key)
 
     def inspect(self, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
-        """What the agent did besides its work; documents and git's settings are as they were afterwards."""
+        """What the agent did besides its work; documents are as they were afterwards."""
         self.end_stragglers()
         path = self.step.file(f"found-{self.slot}")
-        aside = f"refs/raymond/{self.step.id}/{self.slot}.moved"
-        inspector = Inspector(self.keeper, self.step.documents, path, self._written(), self.first, self.saved, aside)
+        inspector = Inspector(self.step.repository, self.step.documents, path, self._written(), self.step.key)
         return inspector.look(self.baseline, self.key, is_checked, self.keep_documents)
 
     def keep_documents(self, found: Inspection) -> None:
@@ -169,9 +159,6 @@ class Work:
     def go_back(self, found: Inspection) -> None:
         """Return to the base, except for the documents of the loop; what was there is saved."""
         repository, before = self.step.repository, self.baseline
-        with Genuine(repository) as stored:
-            if forged := stored.forged([before.work, before.head, before.staged]):
-                raise Forged(forged[0])
         if repository.branch() != before.branch and before.branch:
             repository.switch(before.branch)
         if before.head and repository.head() != before.head:

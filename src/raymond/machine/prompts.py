@@ -31,10 +31,6 @@ _ASKED = {
         "You changed files that decide this check, and it is green only with your versions:",
         "Undo these changes and do the work without them.",
     ),
-    "tampered": (
-        "You changed how git or Raymond sees your work, which is not part of it:",
-        "Undo these changes, so that everything is as it was before, and do the work without them.",
-    ),
     "not comparable": (
         "These files decide the check and are not as they were; what it says without that could not be found out:",
         "That need not be your fault. Undo changes of yours that the work can do without.",

@@ -13,9 +13,9 @@ leads."""
 PASSED, FAILED, TIMED_OUT, COULD_NOT_START = "passed", "failed", "timed out", "could not start"
 GREEN = "green"
 """What is noted of a check that passed before the work."""
-TO_REVIEW = ("review", "tampered", "not comparable")
+TO_REVIEW = ("review", "not comparable")
 """The check is green, and a person has to say whether that counts."""
-Verdict: TypeAlias = Literal["passed", "failed", "timed out", "could not start", "review", "tampered", "not comparable"]
+Verdict: TypeAlias = Literal["passed", "failed", "timed out", "could not start", "review", "not comparable"]
 """What a gate found. `could not start` is a mistake in the workflow, and says nothing about the work."""
 
 

@@ -9,7 +9,7 @@ from raymond.language.policy import Policy
 from raymond.language.tags import Transition
 from raymond.language.workflow import State
 from raymond.machine import prompts
-from raymond.machine.agent import SCRIPTS, Agent, Pending
+from raymond.machine.agent import Agent, Pending
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
@@ -34,11 +34,6 @@ def pending_of(agent: Agent) -> Pending:
     """What is evaluated."""
     assert agent.visit.pending is not None, f"{agent.id} has nothing to evaluate"
     return agent.visit.pending
-
-
-def is_turn(agent: Agent) -> bool:
-    """Whether a judge was asked, and no pattern searched."""
-    return agent.pool != SCRIPTS
 
 
 def chosen(evaluator: Evaluator, said: str) -> list[Transition]:

@@ -152,11 +152,6 @@ class Journal:
             os.ftruncate(self._fd, self.size)
             raise
 
-    @property
-    def unsynced(self) -> bool:
-        """Whether something was written that a power failure could still lose."""
-        return self._unsynced
-
     def sync(self) -> None:
         """Wait until the disk has everything written."""
         if self._unsynced:

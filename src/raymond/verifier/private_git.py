@@ -8,7 +8,6 @@ are as true as the objects.
 """
 
 import contextlib
-import errno
 import fcntl
 import os
 import subprocess
@@ -122,27 +121,6 @@ class PrivateGit:
             code, said = self._ask("write-tree", "--missing-ok")
             self._forget()
         return said.decode("ascii", "replace").strip() if code == 0 else ""
-
-    def hidden(self, index: str) -> list[str]:
-        """The files that an index of the project takes for unchanged without looking."""
-        if not os.path.isfile(index):
-            return []
-        said = self._ask("ls-files", "-v", "-z", index=index)[1]
-        lines = [os.fsdecode(one) for one in said.split(b"\0") if one]
-        return [line[2:] for line in lines if line[0].islower() or line[0] == "S"]
-
-    def settings(self, path: str) -> list[tuple[str, str]]:
-        """The settings in a file of git's, without those that it includes; OSError when git fails.
-
-        Of a file that is no good, those before the line that git does not understand.
-        """
-        code, said, wrong = self._run("config", "--file", path, "--list", "-z")
-        if code is None and not wrong:
-            return []  # there is no git that could be led by them
-        if code != 0 and _BAD_FILE not in wrong:
-            raise OSError(errno.EIO, f"git cannot read it: {wrong.decode('utf-8', 'replace').strip()}", path)
-        pairs = (one.partition(b"\n") for one in said.split(b"\0") if one)
-        return [(key.decode("utf-8", "replace"), value.decode("utf-8", "replace")) for key, _, value in pairs]
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

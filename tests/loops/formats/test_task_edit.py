@@ -63,9 +63,6 @@ def test_fields_that_are_missing_come_after_the_heading() -> None:
     assert task_edit.completed("## 1.1.1 A", "1.1.1") == (
         "## 1.1.1 A\n\n**Status:** ✅ Complete\n**Verified:** false (no check)\n"
     )
-    assert task_edit.unblocked("## 1.1.1 A\n__Verified__: false\n", "1.1.1") == (
-        "## 1.1.1 A\n__Status__: 🟡 In Progress\n__Verified__: false\n"
-    )
 
 
 def test_a_task_that_waits_for_a_person_says_so_and_is_not_verified() -> None:
@@ -133,13 +130,12 @@ def test_output_that_looks_like_a_spec_is_output() -> None:
     assert task_spec.read(fixed).doubts == ()
 
 
-def test_a_task_is_blocked_for_a_reason_until_it_is_not() -> None:
+def test_a_task_is_blocked_for_a_reason() -> None:
     after = task_edit.blocked(SPEC, "1.4.1", "nobody has\nthe (real) password")
     assert (task(after, "1.4.1").status, task(after, "1.4.1").reason) == (
         *("blocked", "nobody has the (real) password"),
     )
     assert task_edit.blocked(SPEC, "1.4.1", "") == SPEC.replace("🔵 Planned", "⏸️ Blocked")
-    assert task_edit.unblocked(after, "1.4.1") == SPEC.replace("🔵 Planned", "🟡 In Progress")
 
 
 FIX = """## 1.4.1a. Fix: Read the header Verification
@@ -230,10 +226,8 @@ def test_lines_end_as_those_of_the_text_do() -> None:
     assert fix(text, "1.4.1", "R/1")[0] == fix(SPEC, "1.4.1", "R/1")[0].replace("\n", "\r\n")
 
 
-def test_proposed_tasks_are_added_and_say_so() -> None:
-    block = task_edit.marked_proposed("## 1.4.4 More\n\n**Status:** 🔵\n<!-- raymond R/1 -->\n")
-    assert block.startswith("## 1.4.4 More\n\n**Status:** 🔵\n**Proposed:** yes\n")
-    assert task_edit.marked_proposed(block) == block
+def test_proposed_tasks_are_added() -> None:
+    block = "## 1.4.4 More\n\n**Status:** 🔵\n**Proposed:** yes\n\n<!-- raymond R/1 -->\n"
     after = task_edit.added(SPEC, [block])
     assert after.startswith(SPEC)
     assert task(after, "1.4.4").proposed
@@ -248,7 +242,6 @@ def test_an_id_that_is_not_there_or_there_twice_is_refused() -> None:
         lambda text: task_edit.failed(text, "1.4.1", *FAILED),
         lambda text: task_edit.completed(text, "1.4.1"),
         lambda text: task_edit.blocked(text, "1.4.1", "r"),
-        lambda text: task_edit.unblocked(text, "1.4.1"),
         lambda text: fix(text, "1.4.1", "m"),
     ):
         with pytest.raises(KeyError, match=r"1\.4\.1"):

@@ -141,15 +141,3 @@ def test_a_fix_is_one_more_task_with_the_same_check(text: str, command: str, rea
             assert not fix.problem
         again = task_edit.with_fix(after, task.id, command="x", output="y", reason="z", mark="R/1")
         assert again == (after, id)
-
-
-@given(TEXTS, TEXTS)
-def test_a_section_that_is_added_is_read_as_proposed(text: str, other: str) -> None:
-    for task in task_spec.read(other).tasks:
-        section = task_edit.marked_proposed(other[task.start : task.end])
-        after = task_edit.added(text, [section])
-        assert after.startswith(text)
-        *before, last = task_spec.read(after).tasks
-        # A title can imitate a mark of ours, and then does not keep it.
-        assert (last.id, last.title, last.proposed) == (task.id, foreign_text.unmarked(task.title), True)
-        assert [one.id for one in before] == [one.id for one in task_spec.read(text).tasks]

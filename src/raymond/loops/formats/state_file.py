@@ -36,7 +36,7 @@ class CompletedItem(Struct, frozen=True):
     duration: int
     """Milliseconds."""
     verdict: str = ""
-    """What was found in more detail: `own check`, `review`, `tampered`, `timed out`, `blocked`."""
+    """What was found in more detail: `own check`, `review`, `timed out`, `blocked`."""
 
 
 class FailedItem(Struct, frozen=True):

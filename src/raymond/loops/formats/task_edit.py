@@ -58,12 +58,6 @@ def blocked(text: str, id: str, reason: str) -> str:
     return _replaced(text, place, _with_value(section, "status", f"{status} ({said})" if said else status))
 
 
-def unblocked(text: str, id: str) -> str:
-    """The task can be worked on again."""
-    section, place = _section(text, id)
-    return _replaced(text, place, _with_value(section, "status", task_spec.SHOWN["in progress"]))
-
-
 # New tasks
 
 
@@ -91,14 +85,6 @@ def added(text: str, blocks: Iterable[str]) -> str:
         is_apart = parts[-1] in ("", sections.BYTE_ORDER_MARK) or parts[-1].endswith(("\n\n", "\n\r\n"))
         parts += ["" if is_apart else ending, sections.adapted(block + _closing(block, len(block)), ending)]
     return "".join(parts) if len(parts) > 1 else text
-
-
-def marked_proposed(section: str) -> str:
-    """A section of a task that says that an agent proposed it."""
-    layout = Layout(section)
-    if not layout.places or next(iter(task_spec.read(section).tasks)).proposed:
-        return section
-    return _with_value(section, "proposed", "yes")
 
 
 # Sections

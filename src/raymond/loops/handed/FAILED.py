@@ -18,13 +18,12 @@ gate = json.loads(step.text("gate_result") or "{}")
 failure = failing.read(step.input, step.text("error"), step.text("gate"), gate, work.rejection)
 
 attempt = step.visit
-if failure.may_retry and not found.tampered and attempt < work.attempts:
+if failure.may_retry and attempt < work.attempts:
     work.save(found, attempt)
     end(tag("reset", "HAND.py", {"input": failing.told(failure)}))
 
-verdict = "tampered" if found.tampered else failure.verdict
-error = "; ".join([*found.tampered, failure.text])
+verdict = failure.verdict
 reply = step.input if verdict == GAVE_UP else ""
 action = failing.action_of(work, verdict)
-entry = failing.end(work, found, verdict=verdict, error=error, action=action, attempt=attempt, reply=reply)
+entry = failing.end(work, found, verdict=verdict, error=failure.text, action=action, attempt=attempt, reply=reply)
 end(tag("result", document(entry.write())))
