@@ -107,8 +107,46 @@ def test_a_check_that_names_a_new_test_is_green_by_its_own_tests(project: Room) 
     new = "printf 'def test_x(): pass\\n' > tests/test_new.py"
     assert verdict(work(project, new, "python -m pytest -q tests/test_new.py")) == (
         "passed",
-        "own tests: nothing else there tests anything",
+        "own tests: the command names tests/test_new.py, which is new",
     )
+
+
+PATCHES = "echo 'import app.calc; app.calc.add = lambda a, b: a + b' > tests/conftest.py; touch tests/test_x.py"
+NAMED = {
+    "a test that is there": ("python -m pytest -q tests/test_calc.py", PATCHES),
+    "a test that is there and one that is new": ("python -m pytest -q tests/test_calc.py tests/test_x.py", PATCHES),
+    "every script": ('for one in checks/*.sh; do . "./$one" || exit 1; done', "echo 'exit 0' > checks/a.sh; touch tests/test_x.py"),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", NAMED)
+def test_new_tests_excuse_no_test_that_the_command_names(project: Room, attack: str) -> None:
+    (project.path / "checks").mkdir()
+    (project.path / "checks/check.sh").write_text("python -m pytest -q tests/test_calc.py\n")
+    gate, script = NAMED[attack]
+    ran = work(project, script, gate, head="seal: [checks/**]\n")
+    assert verdict(ran)[0] in ("review", "failed"), ran.err
+
+
+def test_a_link_in_the_place_of_a_folder_leads_no_copy_of_an_ignored_file_out(project: Room) -> None:
+    """What the person ignores is copied into the checkout by us, with our rights."""
+    (project.path / ".gitignore").write_text(".env\n")
+    (project.path / "app/.env").write_text("MODE=1\n")
+    victim = project.path.parent / "victim"
+    victim.mkdir()
+    (victim / ".env").write_text("mine\n")
+    ran = work(project, f"rm -rf app; ln -s {victim} app")
+    assert verdict(ran)[0] == "failed"
+    ran = work(project, f"rm -rf app; ln -s {victim} app", head="unseal: [app]\n")
+    assert [one.name for one in victim.iterdir()] == [".env"]
+    assert (victim / ".env").read_text() == "mine\n"
+
+
+@pytest.mark.slow
+def test_a_name_that_is_not_utf_8_is_never_green(project: Room) -> None:
+    ran = work(project, f"{FIX}; python -c \"open(b'o\\xff', 'w')\"")
+    assert verdict(ran) == ("failed", "the name of b'o\\xff' is not UTF-8, so nothing can be said about it")
 
 
 NO_TESTS = {

@@ -68,6 +68,8 @@ CHEATS = {
     "a filter of git that hides a change": f"{FIX}; echo Stole. > LICENSE; echo 'LICENSE filter=x' > .git/info/attributes; git config filter.x.clean 'echo Yours.'",
     "a rewritten history": f"{FIX}; echo Mine. > LICENSE; git -c user.name=x -c user.email=x@x commit -qa --amend -m other",
     "a link in the place of the tests": "rm -r tests; mkdir other; echo 'def test_x(): pass' > other/test_x.py; ln -s other tests; NOP",
+    "a file that make builds its recipe from": "printf 'test:\\n\\ttrue\\n' > Makefile.sh",
+    "a link in the place of the runner": "mkdir other; touch other/__init__.py other/__main__.py; ln -s other pytest; NOP",
     "a process that goes on": "(while :; do cp tests/test_add.py /tmp/t; echo 'def test_add(): pass' > tests/test_add.py; sleep 0.01; done) > /dev/null 2>&1 & NOP",
 }  # fmt: skip
 NOP = "sed -i 's/return 0/return 0  # documented, linted/' calc/core.py"
@@ -181,7 +183,8 @@ def test_a_check_that_its_checkout_lacks_something_for_is_refused_before_the_fir
     (project.path / "build/data").write_text("x")
     ran = project.command(prompt("cat node_modules/.bin/lint build/data"), "--workspace", "isolated", id="again")
     assert (ran.code, ran.run.turns) == (1, 0)
-    assert "and green in your directory: not there: build (let the check make it, or `carry: [build]`)" in ran.err
+    why = "is green here, and red where it would run: not there: build (let the check make it, or `carry: [build]`)"
+    assert f"{why}; then start a new run" in ran.err
 
 
 @pytest.mark.slow
@@ -193,7 +196,9 @@ def test_a_gate_is_tried_where_a_run_would_run_it(project: Room) -> None:
     assert (here.returncode, here.stdout.splitlines()[-1]) == (0, "START.md: passed")
     there = project.raymond("gate", flow, "--workspace", "isolated")
     assert there.returncode == 6
-    assert there.stdout.endswith("not there: build (let the check make it, or `carry: [build]`)\n")
+    assert there.stdout.endswith("where it would run: not there: build (let the check make it, or `carry: [build]`)\n")
+    for where in ("before anybody works, without a network", "before anybody works", "in your directory"):
+        assert f"$ cat build/data ({where})\n" in there.stdout
     carried = project.flow({**prompt("cat build/data"), "workflow.yaml": "workspace: isolated\ncarry: [build]\n"})
     done = project.raymond("gate", carried)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "START.md: passed"), done.stdout

@@ -143,9 +143,9 @@ def test_a_run_can_begin_in_an_empty_folder(room: Room) -> None:
 def test_a_dry_run_says_where_agents_would_work_and_makes_nothing(room: Room) -> None:
     can_isolate(room)
     (room.path / "data").mkdir()
-    flow = room.flow({**WRITES, "workflow.yaml": "lend: [HOST]\ncarry: [data]\nnet: off\n"})
+    flow = room.flow({**WRITES, "workflow.yaml": "lend: [PATH]\ncarry: [data]\nnet: off\n"})
     done = room.raymond("run", flow, "--workspace", "isolated", "--dry-run")
-    assert "works:    isolated; carried: data; lent: HOST; no network\n" in done.stdout
+    assert "works:    isolated; carried: data; lent: PATH; no network\n" in done.stdout
     told = json.loads(room.raymond("run", flow, "--workspace", "isolated", "--dry-run", "--json").stdout)
     assert told["workspace"] == "isolated"
     assert git(room, "for-each-ref", "refs/raymond") == ""

@@ -35,6 +35,8 @@ def command(id_: str | None) -> int:
         return 0
     print(f"{many(len(applied.changed), 'file')} of {found.id} brought home; nothing is committed", file=sys.stderr)
     _list(applied.changed)
+    if (status := found.status()) != "completed":
+        print(f"warning: {found.id} is {status}, not completed: look whether its checks were green", file=sys.stderr)
     return 0
 
 

@@ -5,7 +5,7 @@ from typing import TextIO
 from raymond import durations
 from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.text import visible
-from raymond.verifier.assignment import Began, Ended, Found, Noted, Printed, Told
+from raymond.verifier.assignment import IN_WORDS, Began, Ended, Found, Noted, Printed, Told
 
 _MARGIN = "  | "
 _HELD = 8 << 10
@@ -27,7 +27,9 @@ class Trial:
                 self._say(visible(told.text))
             case Began():
                 first, *more = [visible(line) for line in told.command.strip("\n").split("\n")]
-                for line in (f"$ {first}{' (once more)' if told.again else ''}", *(f"  {line}" for line in more)):
+                again, where = " once more" if told.again else "", IN_WORDS[told.where]
+                which = f" ({again}{where}".replace("( ", "(") + ")" if again or where else ""
+                for line in (f"$ {first}{which}", *(f"  {line}" for line in more)):
                     self._say(line)
             case Printed():
                 self._print(told.text)

@@ -20,15 +20,9 @@ from raymond.system.files import make_private
 from raymond.system.marks import MARK
 from raymond.system.processes import fork
 from raymond.verifier import process
-from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Work
+from raymond.verifier.assignment import IN_WORDS, TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Work
 from raymond.verifier.environment import environment
 
-_WHERE = {
-    "": "",
-    "twin": " with the sealed files",
-    "control": " with the changed files again",
-    "setup": " to install what the work depends on",
-}
 _BY_SIGNAL = 128
 """What a program that ends because of a signal adds to its number, by custom."""
 _MOST_SAID = 300
@@ -172,12 +166,14 @@ class GateStep(Step):
         match told:
             case Began():
                 again = " once more" if told.again else ""
-                where = _WHERE[told.where]
+                where = IN_WORDS[told.where]
                 self.host.show(self.agent, "check", f"{told.command}{again}{where}")
                 self._record.add("out", f"$ {self.host.secrets.clean(told.command)}{where}\n")
                 self._tail = ""
             case Noted():
-                self._record.add("out", f"{self.host.secrets.clean(told.text)}\n")
+                text = self.host.secrets.clean(told.text)
+                self.host.show(self.agent, "note", text)
+                self._record.add("out", f"{text}\n")
             case Printed():
                 self._say(self._door.feed(told.text))
             case Ended():

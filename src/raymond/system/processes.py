@@ -97,7 +97,7 @@ def fork(run: Callable[[int], None], env: Mapping[bytes, bytes], cwd: str, *, st
 def _set_apart(env: Mapping[bytes, bytes], stdout: int) -> None:
     """Make of a copy of this process one that was just started."""
     gc.disable()  # it ends soon
-    prctl(_PDEATHSIG, signal.SIGKILL)
+    prctl(_PDEATHSIG, signal.SIGTERM)
     os.setsid()
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):

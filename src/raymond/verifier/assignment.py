@@ -11,11 +11,22 @@ TAIL = 8 << 10
 """Characters of the end of an output that agents and people are told."""
 
 
-Where: TypeAlias = Literal["", "twin", "control", "setup"]
+Where: TypeAlias = Literal["", "twin", "control", "setup", "first", "offline", "yours"]
 """Where a command runs: in the directory itself, with the sealed files put back, or in a twin without that.
 
-A `setup` runs before, and installs what the work depends on.
+A `setup` runs before, and installs what the work depends on. Before anybody works, checks of a workspace run `first`,
+`offline` if they can, and in `yours`, the person's directory, if they are red.
 """
+IN_WORDS: dict[Where, str] = {
+    "": "",
+    "twin": " with the sealed files",
+    "control": " with the changed files again",
+    "setup": " to install what the work depends on",
+    "first": " before anybody works",
+    "offline": " before anybody works, without a network",
+    "yours": " in your directory",
+}
+"""What is told after the command."""
 
 
 class Work(Struct, frozen=True):

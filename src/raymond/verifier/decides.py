@@ -101,7 +101,7 @@ TABLE = (
     Row("settings of Cargo", "config config.toml", "in a folder", ".cargo"),
     Row("settings of nextest", "nextest.toml", "in a folder", ".config"),
     Row("settings of Maven", "*", "in a folder", ".mvn"),
-    Row("settings of Gradle", "gradle-wrapper.properties", "in a folder", "wrapper"),
+    Row("settings of Gradle", "gradle-wrapper.*", "in a folder", "wrapper"),
     _build_file(
         "a package of node",
         "metadata, entry points and dependencies",
@@ -129,19 +129,20 @@ TABLE = (
     ),
     _build_file(
         "a package of Python",
-        "metadata, dependencies and how it is built",
+        "metadata, dependencies and how it is built (but not for entry points)",
         "pyproject.toml",
         "toml",
         """project build-system dependency-groups tool.poetry tool.uv tool.setuptools tool.setuptools_scm tool.flit
         tool.hatch tool.pdm tool.rye tool.maturin tool.scikit-build tool.bumpversion tool.commitizen tool.towncrier""",
-        "tool.hatch.envs tool.hatch.env tool.pdm.scripts tool.rye.scripts",
+        "tool.hatch.envs tool.hatch.env tool.pdm.scripts tool.rye.scripts project.entry-points tool.poetry.plugins",
     ),
     _build_file(
         "a package of Python",
-        "metadata, dependencies and how it is built",
+        "metadata, dependencies and how it is built (but not for entry points)",
         "setup.cfg",
         "ini",
         "metadata options bdist* sdist* build* install* develop egg_info bumpversion*",
+        "options.entry_points",
     ),
     _build_file(
         "a package of Rust",
@@ -234,8 +235,9 @@ def loaded(name: str, folder: str, *, is_root: bool, of_tests: bool = False) -> 
     if build_file(name):
         return "manifest"
     last = folder.rpartition("/")[2]
+    module = f"{last}.py" if name.startswith("__init__.") else name  # a package is loaded as the module would be
     is_loaded = (
-        _matcher("loaded", "anywhere")(name)
+        _matcher("loaded", "anywhere")(module)
         or (is_root and _matcher("loaded", "where a runner starts")(name))
         or (of_tests and _matcher("loaded", "with tests")(name))
         or (last in _OF_SETTINGS and _matcher("loaded", "in a folder", last)(name))

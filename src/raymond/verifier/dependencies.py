@@ -139,16 +139,15 @@ def _python(top: str, folder: str) -> str:
     """What puts a project and its dependencies into a virtual environment, from the folder that has it."""
     place, name = os.path.split(folder)
     infos = sorted(glob.glob(f"{glob.escape(os.path.join(top, folder))}/lib/python3*/site-packages/*.dist-info"))
+    named = " -r requirements.txt" if os.path.exists(os.path.join(top, place, "requirements.txt")) else ""
     for info in infos:
         own = _editable(info, top)
         if own is not None:
             from_place = os.path.relpath(os.path.join(top, own), os.path.join(top, place))
             if os.path.exists(os.path.join(top, own, "uv.lock")):
                 return "uv sync --inexact --all-extras" if own == place else ""
-            return f"{_installer(info, name)} -e {shlex.quote(f'{from_place}{_extras(info, infos)}')}"
-    if os.path.exists(os.path.join(top, place, "requirements.txt")):
-        return f"{_installer(infos[0], name)} -r requirements.txt" if infos else ""
-    return ""
+            return f"{_installer(info, name)}{named} -e {shlex.quote(f'{from_place}{_extras(info, infos)}')}"
+    return f"{_installer(infos[0], name)}{named}" if infos and named else ""
 
 
 def _installer(info: str, venv: str) -> str:

@@ -18,6 +18,9 @@ from raymond.verifier.decides import Change, How, digest_of
 from raymond.verifier.room import Room, Wanted
 from raymond.verifier.vouched import Deciding, Differences, Entries
 
+_NAMED = 50
+"""Files that decide and that are named."""
+
 
 def verify(given: Assignment, work: Work, tell: Tell) -> Found:
     """Take what agents did, and check it."""
@@ -49,7 +52,7 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
     if wanted and room.setup and (failed := _install(room, given, wanted, tell)):
         return failed
     room.stand(work.tree)
-    if why := room.unfit(work.old, work.new):
+    if why := room.unfit((work.base, work.tree), work.old, work.new):
         return Found(verdict="failed", reason=why)
     # Before anything runs there: it could hide what it is.
     differs = vouched.differences(work.deciding, room.repository, work.old, work.new, room.files)
@@ -120,9 +123,11 @@ def _outside(given: Assignment, work: _Work) -> list[Change]:
     if not given.may_change:
         return []
     may = globs.matcher(given.may_change)
+    below = os.path.relpath(given.cwd, given.work.top if given.work else given.cwd)
+    prefix = "" if below == "." else f"{below}/"
     found = []
     for path in sorted(work.old.keys() | work.new.keys()):
-        if not may(path):
+        if not may(path) and not (path.startswith(prefix) and may(path.removeprefix(prefix))):
             how: How = "added" if path not in work.old else "removed" if path not in work.new else "changed"
             found.append(Change(path, how, work.new.get(path, b"").decode("ascii")))
     return found
@@ -147,8 +152,13 @@ def _as_vouched(room: Room, given: Assignment, work: _Work, differs: Differences
     ran = _run(room, given, tell, "twin")
     if ran.is_green:
         return _Repeated(ran)
-    if vouched.tests_nothing(work.deciding, differs, room.named()):
+    if vouched.tests_nothing(work.deciding, differs):
         return _Repeated(ran, "own tests: nothing else there tests anything")
+    if own := {path: work.new[path] for path in room.named() if path in differs.tests}:
+        room.stand(vouched.changed_tree(room.repository, tree, own))
+        again = _run(room, given, tell, "twin")
+        if again.is_green:
+            return _Repeated(again, f"own tests: the command names {listed(sorted(own))}, which is new")
     from raymond.verifier import moves  # nor this
 
     found = moves.renamed(room.repository, room.counted or work.base, work.tree, work.deciding, differs)
@@ -170,7 +180,8 @@ def before(given: Assignment, work: Work, tell: Tell) -> Found:
         if not room.is_tried:
             tried = _tried(room, given, tell)
             if tried.found.verdict == "could not start":
-                return tried.found
+                # The run keeps what its workflow said when it began.
+                return replace(tried.found, reason=f"{tried.found.reason}; then start a new run")
             known = replace(known, before=tried.before)
         if given.red_first:
             room.stand(room.harvest(tell))
@@ -182,8 +193,10 @@ def trial(given: Assignment, work: Work, tell: Tell) -> Found:
     """Run the checks in a checkout of what the workspace began with; what it lacks is said."""
     room = Room(given, work)
     with room.alone():
-        count = len(room.deciding(room.base.tree).parts)
-        tell(Noted(f"{count:,} {'file decides' if count == 1 else 'files decide'} the check"))
+        parts = sorted(room.deciding(room.base.tree).parts)
+        more = f" and {len(parts) - _NAMED:,} more" if len(parts) > _NAMED else ""
+        names = f": {', '.join(parts[:_NAMED])}{more}" if parts else ""
+        tell(Noted(f"{len(parts):,} {'file decides' if len(parts) == 1 else 'files decide'} the check{names}"))
         if room.base.installed:
             how = f"by `{work.setup}`" if work.setup else "by nobody: workflow.yaml has no `setup: COMMAND`"
             tell(Noted(f"new dependencies would be installed {how}"))
@@ -211,27 +224,29 @@ def _tried(room: Room, given: Assignment, tell: Tell) -> Ran:
     """The checks before anybody has worked. One that is green in the person's directory alone could never be green."""
     room.stand(room.base.tree)
     if room.may_be_offline:
-        ran = _run(room, replace(given, reruns=0), tell, net="off")
+        ran = _run(room, replace(given, reruns=0), tell, "offline", net="off")
         if ran.is_green:
             tell(Noted("it needs no network, so it has none"))
             room.note_tried("off")
             return ran
         room.stand(room.base.tree)
-    ran = _run(room, given, tell)
+    ran = _run(room, given, tell, "first")
     if ran.is_green:
         room.note_tried(room.net)
         return ran
     tell(Noted("it is red in a checkout of the project: is it here, too?"))
     os.chdir(given.cwd)
-    here = checks.run(given, tell, "control")
+    here = checks.run(given, tell, "yours")
+    lacks = "; ".join(room.lacks(ran.printed)) if here.found.sign != ran.found.sign else ""
     if not here.is_green and ran.found.verdict != "could not start":
+        if lacks:
+            tell(Noted(f"it is red for another reason there: {lacks}"))
         room.note_tried(room.net)
         return ran
-    why = "; ".join(room.lacks(ran.printed))
-    where = ", and green in your directory" if here.is_green else ""
-    reason = f"{ran.found.reason}, before anybody has worked{where}"
-    found = replace(ran.found, verdict="could not start", reason=f"{reason}{f': {why}' if why else ''}")
-    return Ran(found, ran.printed)
+    reason = f"{ran.found.reason}{f': {lacks}' if lacks else ''}"
+    if here.is_green:
+        reason = f"`{ran.found.command}` is green here, and red where it would run: {lacks or ran.found.reason}"
+    return Ran(replace(ran.found, verdict="could not start", reason=reason), ran.printed)
 
 
 def _install(room: Room, given: Assignment, wanted: Wanted, tell: Tell) -> Found | None:
@@ -242,7 +257,8 @@ def _install(room: Room, given: Assignment, wanted: Wanted, tell: Tell) -> Found
     how = replace(given, checks=(Check(run=room.setup),), reruns=0)
     ran = _run(room, how, tell, "setup", net="on")
     why = room.keep_installed() if ran.is_green else ran.found.reason
-    return replace(ran.found, verdict="failed", reason=f"{listed(wanted.files)}: {why}") if why else None
+    verdict = ran.found.verdict if ran.found.verdict == "could not start" else "failed"
+    return replace(ran.found, verdict=verdict, reason=f"{listed(wanted.files)}: {why}") if why else None
 
 
 def _run(room: Room, given: Assignment, tell: Tell, where: Where = "", *, net: str = "") -> Ran:

@@ -23,9 +23,8 @@ from raymond.verifier.decides import SKIPPED
 from raymond.verifier.environment import CACHES
 from raymond.verifier.rules import rules_of
 from raymond.verifier.vouched import Deciding, Entries
-from raymond.workspace import checkout, home
+from raymond.workspace import checkout, home, plan
 from raymond.workspace.place import Place
-from raymond.workspace.plan import INSTALLED
 from raymond.workspace.repository import Repository
 from raymond.workspace.slot import StillInside
 
@@ -93,7 +92,7 @@ class Room:
     def stand(self, tree: str) -> None:
         """Let the checkout hold this tree; products of the last check stay only if that was green."""
         if self.base.way == "copy" and self._copied != self._digest:
-            checkout.place_again(self._checks.slot, self.base)
+            checkout.place_again(self._checks.slot, self._tree.slot, self.base)
             self._note_copied("")
         was_green = os.path.exists(f"{self._checks.slot.path}/{_GREEN}")
         self.forget_products()
@@ -155,12 +154,14 @@ class Room:
         replace(path, msgspec.json.encode(found))
         return found
 
-    def unfit(self, old: Entries, new: Entries) -> str:
+    def unfit(self, trees: tuple[str, str], old: Entries, new: Entries) -> str:
         """Why files that were just put into the checkout can never be green; empty when they can."""
+        if odd := [path for path, (_, now) in self._changes(*trees).items() if now and not _is_text(path)]:
+            return f"the name of {odd[0]!r} is not UTF-8, so nothing can be said about it"
         given = self._given.environment
         values = {part.encode(): name for name in given if is_named(name) for part in parts(given[name])}
         for path in new:
-            text = self._text(path)
+            text = path.encode() + b"\n" + self._text(path)
             markers = all(sign.search(text) for sign in _MARKERS)
             found = [name for value, name in values.items() if value in text]
             if not markers and not found:
@@ -174,9 +175,11 @@ class Room:
         return ""
 
     def _text(self, path: str) -> bytes:
-        """What is in a file of the checkout; nothing in what is none, or too large for a text."""
+        """What is in a file of the checkout, or where a link leads; nothing in what is too large for a text."""
         whole = f"{self._checks.slot.tree}/{path}"
         found = os.lstat(whole)
+        if stat.S_ISLNK(found.st_mode):
+            return os.readlink(os.fsencode(whole))
         return contents(whole) if stat.S_ISREG(found.st_mode) and found.st_size <= _TEXT else b""
 
     def named(self) -> Iterator[str]:
@@ -249,7 +252,7 @@ class Room:
         if self.base.way == "copy":
             self._note_copied(self._digest)
             return ""
-        made = slot.upper(INSTALLED)
+        made = slot.upper(plan.INSTALLED)
         for path, leads in _links(made):
             folder = next(one for one in self.base.installed if path.startswith(f"{one}/"))
             target = os.path.normpath(os.path.join(os.path.dirname(path), leads))
@@ -289,19 +292,36 @@ class Room:
         """Whether checks may be tried without a network."""
         return self.base.way == "isolated" and not self._work.net
 
-    def lacks(self, printed: str) -> Iterator[str]:
+    def lacks(self, printed: str) -> list[str]:
         """What the person's directory has and the checkout has not, with the line that would give it."""
-        own = os.path.expanduser("~")
-        for path in dict.fromkeys(_PATH.findall(printed)):
-            if path.startswith(f"{own}/") and os.path.exists(path):
-                folder = "/".join(path.removeprefix(f"{own}/").split("/")[:1])
-                yield f"{path} is hidden: `lend: [~/{folder}]`"
-        top, there = self._work.top, {*self.base.installed, *self.base.data}
+        found = []
+        if self.base.way == "isolated":
+            paths = dict.fromkeys(_PATH.findall(printed))
+            hidden = [path for path in paths if os.path.exists(path) and plan.hides(self._plan, path)]
+            found += [f"{path} is hidden: `lend: [{_shorter(path)}]`" for path in hidden[:_SHOWN]]
+            if self._work.net == "off":
+                found.append("it has no network: `net: on`")
+        gone = self._removed()
+        said = f"{printed} {' '.join(one.run for one in self._given.checks)}"
+        named = [name for name in gone if name in said]
+        top, there = self._work.top, {*self.base.installed, *self.base.data, ".raymond"}
         built = sorted(os.path.relpath(path, top) for path in git.ignored_folders(top))
-        built = [path for path in built if path not in there and os.path.basename(path) not in SKIPPED]
-        if built := [path for path in built if path in printed] or built:
-            shown = ", ".join(built[:_SHOWN])
-            yield f"not there: {shown} (let the check make it, or `carry: [{shown}]`)"
+        built = [path for path in built if path.split("/")[0] not in there and path not in there]
+        built = [path for path in built if os.path.basename(path) not in SKIPPED]
+        in_words = [path for path in built if path in printed]
+        if in_words or not (found or named):
+            found += _not_there(in_words or built, "let the check make it, or `carry: [{}]`")
+        if named or not (found or in_words):
+            found += _not_there(named or gone, "`lend: [{}]`")
+        return found
+
+    def _removed(self) -> list[str]:
+        """The variables of the person's that a check does not have."""
+        if self.base.way != "isolated":
+            return []
+        given = {os.fsencode(name): os.fsencode(value) for name, value in self._given.environment.items()}
+        kept = home.environment(given, self._work.lend, ())
+        return sorted(os.fsdecode(name) for name in given.keys() - kept.keys())
 
     def place(self, environment: dict[str, str], net: str = "") -> tuple[command.Place, dict[str, str]]:
         """How commands run in the checkout, and with which environment."""
@@ -337,6 +357,18 @@ class Room:
     def outside(self) -> str:
         """Where the directory of the checks is on this machine."""
         return self._checks.outside(self._given.cwd)
+
+
+def _not_there(names: list[str], remedy: str) -> list[str]:
+    shown = ", ".join(names[:_SHOWN])
+    return [f"not there: {shown} ({remedy.format(shown)})"] if names else []
+
+
+def _shorter(path: str) -> str:
+    """The folder that holds a file, as `lend:` takes it; the file itself where it lies right in the home."""
+    own, folder = os.path.expanduser("~"), path if os.path.isdir(path) else os.path.dirname(path)
+    folder = path if folder == own else folder
+    return f"~/{os.path.relpath(folder, own)}" if folder.startswith(f"{own}/") else folder
 
 
 def _links(folder: str) -> Iterator[tuple[str, str]]:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from raymond.verifier import manifests
-from raymond.verifier.decides import Change, Part
+from raymond.verifier.decides import SKIPPED, Change, How, Part
 from raymond.verifier.rules import Rules, hides, is_of_tests, listing, look, modules
 from raymond.workspace.repository import Repository
 
+_LINK = b"120000 "
 Entries = Mapping[str, bytes]
 """Path -> mode and blob."""
 
@@ -71,6 +72,11 @@ def differences(
             elif not _is_same(repository, vouched.parts[path], path, old[path], new[path]):
                 changes.append(Change(path, "changed", new[path].decode("ascii")))
             continue
+        makes = vouched.parts.get(os.path.splitext(path)[0]) == "loaded"  # `make` builds `Makefile` from `Makefile.sh`
+        if makes or _is_unseen(path, old.get(path, b"") + new.get(path, b"")):
+            how: How = "added" if path not in old else "changed" if path in new else "removed"
+            changes.append(Change(path, how, new.get(path, b"").decode("ascii")))
+            continue
         if path not in fresh or path in vouched.known or path not in new:
             continue
         part, only_new = fresh[path]
@@ -82,6 +88,11 @@ def differences(
         else:
             tests.append(path)
     return Differences(changes, tests)
+
+
+def _is_unseen(path: str, entries: bytes) -> bool:
+    """Whether nobody looks at what is behind a path: a link, or in a folder of tools that git does not ignore."""
+    return _LINK in entries or not SKIPPED.isdisjoint(path.split("/")[:-1])
 
 
 def _is_same(repository: Repository, part: Part, path: str, old: bytes, new: bytes) -> bool:
@@ -159,14 +170,8 @@ def reader(repository: Repository, entries: Entries) -> Callable[[str], bytes]:
     return lambda path: content(repository, entries.get(path, b""))
 
 
-def tests_nothing(vouched: Deciding, found: Differences, named: Iterable[str]) -> bool:
-    """Whether checks could test nothing with vouched files alone, and are green by tests that are new.
-
-    All tests that there are were written since, or one that a command `named` was. Nothing else differs that decides:
-    it could be the reason why the check is green.
-    """
+def tests_nothing(vouched: Deciding, found: Differences) -> bool:
+    """Whether there is nothing among vouched files that tests anything, and nothing but tests was added since."""
     if any(one.how != "added" or not is_of_tests(vouched.rules, os.path.dirname(one.path)) for one in found.changes):
         return False
-    if found.tests and not any(part == "test" for part in vouched.parts.values()):
-        return True
-    return any(path in found.tests for path in named)
+    return bool(found.tests) and not any(part in ("test", "named") for part in vouched.parts.values())

@@ -3,6 +3,7 @@
 None of it is ever harvested. Folders that a build makes are not carried: they begin empty.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -12,7 +13,8 @@ from collections.abc import Container, Iterable
 from msgspec import Struct
 
 from raymond.errors import UsageError, WorkspaceError
-from raymond.system import git
+from raymond.system import folders, git
+from raymond.system.files import regular
 from raymond.workspace.repository import Repository
 from raymond.workspace.slot import Origin
 
@@ -139,12 +141,31 @@ def _installed_above(top: str, path: str) -> str:
 
 
 def copy(paths: Iterable[str], top: str, tree: str) -> None:
-    """Copy small ignored files, unless they have gone."""
-    for path in paths:
-        source, target = os.path.join(top, path), os.path.join(tree, path)
-        if os.path.lexists(source) and stat.S_IFMT(os.lstat(source).st_mode) in (stat.S_IFREG, stat.S_IFLNK):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copy2(source, target, follow_symlinks=False)
+    """Copy small ignored files, unless they have gone. Where the tree has a link on the way, nothing is copied."""
+    with folders.opened(tree) as into:
+        for path in paths:
+            source, (*above, name) = os.path.join(top, path), path.split("/")
+            try:
+                found = os.lstat(source)
+                with folders.down(into, *above, make=True, mode=0o777) as folder:
+                    _copy(source, found, name, folder)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    raise
+
+
+def _copy(source: str, found: os.stat_result, name: str, folder: int) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        folders.remove(name, folder)
+        os.symlink(os.readlink(source), name, dir_fd=folder)
+    elif stat.S_ISREG(found.st_mode):
+        folders.remove(name, folder)
+        new = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        with regular(source) as file, open(new, "wb") as target:
+            shutil.copyfileobj(file, target)
+            target.flush()
+            os.fchmod(new, stat.S_IMODE(found.st_mode))
+            os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def place(found: Carried | Origin, top: str, tree: str, *, whole: bool) -> None:

@@ -37,9 +37,7 @@ def follow(slot: Slot, source: Slot, base: Origin, wanted: str, *, keep: bool) -
     written = _load(slot)
     if written is None:
         slot.prepare()
-        make_private(slot.tree)
-        os.chmod(slot.tree, stat.S_IMODE(os.stat(source.tree).st_mode) | 0o700)
-        carried.place(base, base.top, slot.tree, whole=base.way == "copy")
+        _place(slot, source, base)
         slot.complete(base)
         written, keep = {}, False
     with slot.alone(patience=_PATIENCE):
@@ -47,8 +45,6 @@ def follow(slot: Slot, source: Slot, base: Origin, wanted: str, *, keep: bool) -
             os.unlink(_note(slot))  # until it is there again, the checkout is none
         entries = repository.entries(wanted)
         standing = _put_right(slot, repository, base, written, entries, keep=keep)
-        if not keep:
-            carried.copy(base.copied, base.top, slot.tree)
         gone = written.keys() - entries.keys()
         missing = {path: one for path, one in entries.items() if path not in standing or standing[path][0] != one}
         with folders.opened(slot.tree) as top:
@@ -56,6 +52,8 @@ def follow(slot: Slot, source: Slot, base: Origin, wanted: str, *, keep: bool) -
             for path in {_outermost(path, needed) for path in gone}:
                 _remove(top, path)
             _write(slot, repository, top, missing)
+        if not keep:
+            carried.copy((path for path in base.copied if os.fsencode(path) not in entries), base.top, slot.tree)
         _renew(slot)
         nothing = b"0 " + b"0" * len(wanted)
         _lend(slot, repository, base, wanted, {**dict.fromkeys(gone, nothing), **missing})
@@ -65,13 +63,19 @@ def follow(slot: Slot, source: Slot, base: Origin, wanted: str, *, keep: bool) -
         return entries
 
 
-def place_again(slot: Slot, base: Origin) -> None:
-    """Let a checkout with packages of its own have those of the person again."""
-    with folders.opened(slot.tree) as top:
-        for path in base.installed:
-            _remove(top, os.fsencode(path))
-    only = msgspec.structs.replace(base, data=[])
-    carried.place(only, base.top, slot.tree, whole=True)
+def place_again(slot: Slot, source: Slot, base: Origin) -> None:
+    """Empty a checkout with packages of its own, and let it have those of the person again."""
+    with folders.opened(slot.path) as beside:
+        folders.remove("tree", beside)
+        folders.remove("lent", beside)
+    _place(slot, source, base)
+    replace(_note(slot), marshal.dumps({}))
+
+
+def _place(slot: Slot, source: Slot, base: Origin) -> None:
+    make_private(slot.tree)
+    os.chmod(slot.tree, stat.S_IMODE(os.stat(source.tree).st_mode) | 0o700)
+    carried.place(base, base.top, slot.tree, whole=base.way == "copy")
 
 
 def is_whole(slot: Slot) -> bool:

@@ -33,7 +33,15 @@ _MOST_BYTES, _MOST_FILES, _DEEPEST = 256 << 20, 20_000, 30
 def check(lend: Iterable[str]) -> None:
     """Refuse what cannot be lent."""
     for one in lend:
-        if one in _KNOWN or _VARIABLE.fullmatch(one) or one.startswith(("/", "~/")):
+        if one in _KNOWN:
+            continue
+        if _VARIABLE.fullmatch(one):
+            if one not in os.environ:
+                raise UsageError(f"lend: the variable {one} is not set", hint="set it, or remove it from `lend`")
+            continue
+        if one.startswith(("/", "~/")):
+            if not os.path.exists(os.path.expanduser(one)):
+                raise UsageError(f"lend: {one} does not exist", hint="make it, or remove it from `lend`")
             continue
         hint = f"one of {', '.join(_KNOWN)}, a variable such as DATABASE_URL, or a path such as ~/.aws"
         raise UsageError(f"lend: `{one}` cannot be lent", hint=hint)

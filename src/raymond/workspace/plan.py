@@ -93,6 +93,15 @@ def make(
     }
 
 
+def hides(path: str, place: str) -> bool:
+    """Whether a plan that was written to `path` shows nothing of what is at `place` outside."""
+    made = marshal.loads(contents(path))
+    layered = [folder for one in made["overlays"] for folder in one["folders"].values()]
+    over = [one for one in made["mounts"] if _is_below(place, [one["at"]])]
+    is_empty = bool(over) and max(over, key=lambda one: len(one["at"]))["kind"] == "empty"
+    return is_empty and not _is_below(place, layered)
+
+
 def _home_of_user() -> str:
     """The home that the system knows of this user; the root where it knows none."""
     try:
