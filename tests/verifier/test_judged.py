@@ -104,11 +104,10 @@ def test_a_move_hides_nothing(project: Room, attack: str) -> None:
 
 @pytest.mark.slow
 def test_a_check_that_names_a_new_test_is_green_by_its_own_tests(project: Room) -> None:
-    new = "printf 'def test_x(): pass\\n' > tests/test_new.py"
-    assert verdict(work(project, new, "python -m pytest -q tests/test_new.py")) == (
-        "passed",
-        "own tests: the command names tests/test_new.py, which is new",
-    )
+    ran = work(project, "printf 'def test_x(): pass\\n' > tests/test_new.py", "python -m pytest -q tests/test_new.py")
+    own = "own tests: the command names tests/test_new.py, which is new"
+    assert verdict(ran) == ("passed", own)
+    assert f"s); {own}" in ran.err, "a person sees it too"
 
 
 PATCHES = "echo 'import app.calc; app.calc.add = lambda a, b: a + b' > tests/conftest.py; touch tests/test_x.py"

@@ -327,7 +327,7 @@ def gate(event: GateEnded) -> str:
     took = durations.brief(event.seconds)
     if event.verdict == "passed":
         flaky = ", flaky: it was red the first time" if event.flaky else ""
-        also = f"; {_changed(event)}" if event.changes else ""
+        also = f"; {_changed(event)}" if event.changes else f"; {event.reason}" if event.reason else ""
         also += "; regression only: it was green before, and no test was added" if event.as_before else ""
         also += f"; changed while it ran: {_some(event.wrote)}" if event.wrote else ""
         return f"gate passed ({took}{flaky}){also}"
