@@ -84,3 +84,9 @@ def is_text(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def has_conflict(content: bytes) -> bool:
+    """Whether a text has the marks of a merge that nobody has resolved."""
+    lines = b"\n" + content
+    return b"\n<<<<<<< " in lines and b"\n>>>>>>> " in lines

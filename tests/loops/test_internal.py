@@ -168,7 +168,7 @@ def test_commits_of_its_own_stay_and_a_rewritten_history_is_put_back(inside: Ins
     inside.git("commit", "-q", "--amend", "-m", "mine now")
     done = inside.record()
     assert (done["verdict"], done["counts"]) == ("passed", True)
-    assert inside.subjects[2:4] == ["feat: write the answer", "feat: second"]
+    assert inside.subjects[2:4] == ["feat: write the answer", "feat: write the other"]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_another_log_can_be_the_first_queue(tmp_path: Path) -> None:
     night.commit("older")
     assert night.loop("--from-session", older).code == 0
     assert [item["title"] for item in night.state["completedItems"]] == ["From an older log"]
-    assert night.state["sourceSession"] == "20240101_0900_session.md"
+    assert night.state["sourceSession"] == older
 
 
 def test_priorities_decide_the_order_and_proposed_items_run_if_accepted(tmp_path: Path) -> None:
@@ -244,3 +245,14 @@ def test_the_queue_is_read_from_a_folder_of_any_name(tmp_path: Path) -> None:
     ran = night.loop("--docs", "plans")
     assert ran.code == 0, ran.err
     assert "(Continuous Session 1/5)" in night.text("plans/progress.md")
+
+
+@pytest.mark.slow
+def test_the_pause_before_an_item_is_no_part_of_its_duration(tmp_path: Path) -> None:
+    night = Night(tmp_path, "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh check.sh] Look at it\n")
+    assert night.loop("--pause", "6s").code == 0
+    state = night.state
+    began, ended = (datetime.fromisoformat(state[name]) for name in ("startedAt", "lastUpdated"))
+    spent = sum(item["duration"] for item in state["completedItems"]) / 1000
+    assert len(state["completedItems"]) == 2
+    assert spent + 6 <= (ended - began).total_seconds()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from raymond.loops.change import Change
 from raymond.loops.repository import Repository
+from raymond.text import has_conflict
 
 LARGE = 10 << 20
 """Bytes of a new file that a person has to look at."""
@@ -23,7 +24,8 @@ def of_changes(repository: Repository, changes: Iterable[Change]) -> list[str]:
     looked = list(changes)
     sizes = _sizes(repository, looked)
     found = [doubt for one in looked for doubt in _of_change(one, sizes.get(one.new, 0))]
-    return list(dict.fromkeys([*found, *_secrets(repository, looked, sizes)]))
+    texts = _texts(repository, looked, sizes)
+    return list(dict.fromkeys([*found, *_secrets(repository, texts), *_conflicts(repository, texts)]))
 
 
 def _sizes(repository: Repository, looked: Iterable[Change]) -> dict[str, int]:
@@ -55,18 +57,31 @@ def of_commits(repository: Repository, commits: list[str]) -> list[str]:
 
 def new_secrets(repository: Repository, looked: list[Change]) -> list[str]:
     """What looks like a secret in the new version of a file and was not in the old one."""
-    return list(_secrets(repository, looked, _sizes(repository, looked)))
+    return list(_secrets(repository, _texts(repository, looked, _sizes(repository, looked))))
 
 
-def _secrets(repository: Repository, looked: Iterable[Change], sizes: Mapping[str, int]) -> Iterator[str]:
+def _secrets(repository: Repository, texts: Iterable[tuple[Change, bytes]]) -> Iterator[str]:
+    for one, content in texts:
+        new = _text(content)
+        if secret(new) and (what := secret(new, _text(_before(repository, one)))):
+            yield f"put {what} into {one.path}"
+
+
+def _conflicts(repository: Repository, texts: Iterable[tuple[Change, bytes]]) -> Iterator[str]:
+    for one, content in texts:
+        if has_conflict(content) and not has_conflict(_before(repository, one)):
+            yield f"left the marks of a conflict in {one.path}"
+
+
+def _texts(repository: Repository, looked: Iterable[Change], sizes: Mapping[str, int]) -> list[tuple[Change, bytes]]:
+    """The files that are not too large to be looked into, with what they say now."""
     searched = [one for one in looked if one.has_content and sizes.get(one.new, 0) <= _SCANNED]
     contents = repository.blobs({one.new for one in searched}) if searched else {}
-    for one in searched:
-        new = _text(contents.get(one.new, b""))
-        if secret(new):
-            old = _text(repository.blob(one.old)) if one.had_content else ""
-            if what := secret(new, old):
-                yield f"put {what} into {one.path}"
+    return [(one, contents.get(one.new, b"")) for one in searched]
+
+
+def _before(repository: Repository, one: Change) -> bytes:
+    return repository.blob(one.old) if one.had_content else b""
 
 
 def _text(content: bytes) -> str:

@@ -146,6 +146,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
     settings = step.settings
     ledger.sessions += 1
     slot, now = str(len(ledger.entries) + 1), time()
+    pause = settings.pause if ledger.entries else 0.0
     text = _prompt(step)
     changed = _difference(ledger, text)
     digest = footprint = ""
@@ -163,7 +164,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         "check": checks.command(settings.gate),
         "check_timeout": f"{settings.gate_timeout:g}s",
         "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commit != "never" else "",
-        "began": f"{now:.3f}",
+        "began": f"{now + pause:.3f}",
         "since": str(step.number),
         "baseline": digest,
         "footprint": footprint,
@@ -172,9 +173,11 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
     write_state(step, ledger, "running")
     ledger.prompt = text
     more = {"prompt": text, "footer": _footer(step, ledger), "changed": changed}
-    pause = f"{settings.pause:g}s" if settings.pause and ledger.entries else None
     label = f"iteration {ledger.sessions}"
-    return [tag("fork", "WORK.md", {"after": pause, "label": label, **ledger.open, **more}), wait(ledger)]
+    return [
+        tag("fork", "WORK.md", {"after": f"{pause:g}s" if pause else None, "label": label, **ledger.open, **more}),
+        wait(ledger),
+    ]
 
 
 def _prompt(step: Step) -> str:

@@ -56,7 +56,7 @@ def _known(
         lastUpdated=now,
         maxSessions=settings.most,
         currentSession=ledger.sessions,
-        sourceSession=settings.source,
+        sourceSession=os.path.join(settings.docs, documents.LOGS, settings.source),
         completedItems=tuple(completed),
         failedItems=tuple(failed),
         queueSnapshot=snapshot,

@@ -205,13 +205,14 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     is_again, failures = _is_again(ledger, item), _failures(ledger, item)
     ledger.sessions += 0 if is_again else 1
     slot, now = str(len(ledger.entries) + 1), time()
+    pause = step.settings.pause if ledger.entries and not step.settings.internal else 0.0
     base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
     begin_with(step, ledger, base)
     ledger.open = {
         "slot": slot,
         "iteration": str(ledger.sessions),
         "most": str(step.settings.most or "any number"),
-        "began": f"{now:.3f}",
+        "began": f"{now + pause:.3f}",
         "since": str(step.number),
         "baseline": digest,
         "start": ledger.start,
@@ -222,9 +223,12 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         **_described(item, step.settings),
     }
     write_state(step, ledger, "running", looked)
-    has_pause = step.settings.pause and ledger.entries and not step.settings.internal
-    pause = f"{step.settings.pause:g}s" if has_pause else None
-    given = {"after": pause, "label": item.title, **ledger.open, **_told(step, item, looked, ledger.sessions)}
+    given = {
+        "after": f"{pause:g}s" if pause else None,
+        "label": item.title,
+        **ledger.open,
+        **_told(step, item, looked, ledger.sessions),
+    }
     return [tag("fork", first_state(item, step.settings), given), wait(ledger)]
 
 

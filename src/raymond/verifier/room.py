@@ -16,6 +16,7 @@ from raymond.patterns import regex
 from raymond.redaction.values import is_named, parts
 from raymond.system import git
 from raymond.system.files import contents, make_private, private, replace
+from raymond.text import has_conflict
 from raymond.verifier import command, dependencies, vouched
 from raymond.verifier.assignment import Assignment, Noted, Told, Work
 from raymond.verifier.command import Result
@@ -34,7 +35,6 @@ _PATIENCE = 2.0
 _GREEN = "green"
 _PATH = regex(r"/[^\s'\":,;()\[\]]+")
 _SHOWN = 5
-_MARKERS = (regex(rb"(?m)^<{7} "), regex(rb"(?m)^>{7} "))
 _TEXT = 8 << 20
 """Bytes of a file that is looked into."""
 
@@ -162,12 +162,12 @@ class Room:
         values = {part.encode(): name for name in given if is_named(name) for part in parts(given[name])}
         for path in new:
             text = path.encode() + b"\n" + self._text(path)
-            markers = all(sign.search(text) for sign in _MARKERS)
+            markers = has_conflict(text)
             found = [name for value, name in values.items() if value in text]
             if not markers and not found:
                 continue
             before = vouched.content(self.repository, old.get(path, b""))
-            if markers and not all(sign.search(before) for sign in _MARKERS):
+            if markers and not has_conflict(before):
                 return f"{path} has the marks of a conflict that nobody has resolved"
             for value, name in values.items():
                 if value in text and value not in before:
