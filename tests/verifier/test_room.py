@@ -263,3 +263,38 @@ def test_a_gate_waits_until_no_other_agent_is_at_work_in_the_tree(project: Room)
         live.process.wait(60)
     gates = [one for one in project.events("r") if isinstance(one, GateEnded)]
     assert [one.verdict for one in gates] == ["passed"]
+
+
+@pytest.mark.slow
+def test_what_a_check_lacks_is_named_with_no_more_than_the_line_that_gives_it(project: Room) -> None:
+    tool = Path(project.environment["HOME"], ".config/tool")
+    tool.mkdir(parents=True)
+    (tool / "conf").write_text("x")
+    project.environment["TOOL_TOKEN"] = "a-token-of-a-tool"
+    for gate, line in (
+        ("cat ~/.config/tool/conf", f"{tool}/conf is hidden: `lend: [~/.config/tool]`"),
+        ('test -n "$TOOL_TOKEN"', "not there: TOOL_TOKEN (`lend: [TOOL_TOKEN]`)"),
+    ):
+        flow = project.flow(prompt(gate))
+        done = project.raymond("gate", flow, "--workspace", "isolated")
+        assert (done.returncode, done.stdout.splitlines()[-1].endswith(line)) == (6, True), done.stdout
+        lends = project.flow({**prompt(gate), "workflow.yaml": f"lend: [{line.rpartition('[')[2].strip(']`)')}]\n"})
+        done = project.raymond("gate", lends, "--workspace", "isolated")
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "START.md: passed"), done.stdout
+
+
+@pytest.mark.slow
+def test_a_check_that_is_red_everywhere_says_what_its_place_lacks(project: Room) -> None:
+    (project.path / "build").mkdir()
+    (project.path / "build/price").write_text("12")
+    ran = project.command(prompt("cat build/price; test -e done"), "--workspace", "isolated")
+    assert (ran.code, ran.run.turns) == (1, 1)
+    assert "main * it is red for another reason there: not there: build (let the check make it, or" in ran.err
+
+
+@pytest.mark.slow
+def test_what_is_lent_must_be_there(project: Room) -> None:
+    for lend, why in (("~/nope", "~/nope does not exist"), ("NOPE_TOKEN", "the variable NOPE_TOKEN is not set")):
+        flow = project.flow({**prompt("echo"), "workflow.yaml": f"lend: [{lend}]\n"})
+        done = project.raymond("run", flow, "--workspace", "isolated", "--dry-run")
+        assert (done.returncode, f"error: lend: {why}" in done.stderr) == (2, True), done.stderr
