@@ -70,6 +70,7 @@ _WORDS = {
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted
     "system/files.py": ("run",),
+    "verifier/dependencies.py": ("python",),  # quoted before
 }
 """Other values that are ours, by file."""
 

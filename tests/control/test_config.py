@@ -90,6 +90,7 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
             f'notify            = ["tell me"]  # {user}\n'
             'durability        = "normal"  # default\n'
             'transcripts       = "full"  # default\n'
+            "may_change        = not set  # default\n"
             f'keep              = "7d"  # {user}\n'
             f'backends          = {{"mine":{{"command":["my-agent"]}}}}  # {user}\n'
             "prices            = not set  # default\n"

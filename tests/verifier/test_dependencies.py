@@ -136,7 +136,7 @@ def test_pip_installs_what_the_work_names(tmp_path: Path) -> None:
         pytest.skip(f"steps cannot be isolated here: {problem}")
     for name in ("one_package", "two_package"):
         wheel(room.path / "wheels", name)
-    (room.path / "requirements.txt").write_text("--no-index\n--find-links wheels\none_package\n")
+    (room.path / "requirements.txt").write_text("--no-index\n-f wheels\none_package\n")
     (room.path / ".gitignore").write_text(".venv/\n")
     subprocess.run(["python3", "-m", "venv", ".venv"], cwd=room.path, check=True)
     pip = [".venv/bin/python", "-m", "pip", "install", "-q", "-r", "requirements.txt"]
