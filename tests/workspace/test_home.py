@@ -42,11 +42,19 @@ def test_programs_on_the_path_run_wherever_they_are_in_the_home(person: Person) 
     person.write(home / ".tool/lib/three", "works\n")
     person.sh("mkdir -p ~/.local/bin && ln -s ~/.local/share/two/bin/two ~/.local/bin/two")
     person.sh(f"'{sys.executable}' -m venv --without-pip ~/venvs/four")
-    folders = path(home / "bin", home / ".local/bin", home / ".tool/bin", home / "venvs/four/bin")
-    said = person.inside("one; two; three; python -c 'import sys; print(sys.prefix)'", environment=folders)
-    assert said == f"works\nworks\nworks\n{home}/venvs/four\n"
+    modules = home / "npm/node_modules"
+    person.write(
+        modules / "@x/five/bin/five", '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/../../six/lib"\n', 0o755
+    )
+    person.write(modules / "@x/five/package.json", "{}\n")
+    person.write(modules / "@x/six/lib", "works\n")
+    person.sh("mkdir ~/npm/node_modules/.bin && ln -s ../@x/five/bin/five ~/npm/node_modules/.bin/five")
+    folders = path(home / "bin", home / ".local/bin", home / ".tool/bin", home / "venvs/four/bin", modules / ".bin")
+    said = person.inside("one; two; three; five; python -c 'import sys; print(sys.prefix)'", environment=folders)
+    assert said == f"works\nworks\nworks\nworks\n{home}/venvs/four\n"
     found = listed(person, environment=folders)
-    assert [one for one in found if not one.startswith(("bin/", ".local/", ".tool/", "venvs/four/"))] == []
+    known = ("bin/", ".local/", ".tool/", "venvs/four/", "npm/node_modules/")
+    assert [one for one in found if not one.startswith(known)] == []
     script = (
         "for one in ~/bin ~/.local/bin ~/.tool ~/.local/share/two ~/venvs/four; do touch $one/x 2>&- && echo $one; done"
     )

@@ -200,6 +200,9 @@ def _belongings(folder: str, mixed: tuple[str, ...]) -> Iterator[str]:
 
 def _holder(program: str, mixed: tuple[str, ...]) -> str:
     """What to show of where a program lies: its folder with what that belongs to, unless it has other things, too."""
+    before, packages, _ = program.partition("/node_modules/")
+    if packages and not _holds(f"{before}/node_modules", mixed):
+        return f"{before}/node_modules"  # what a package needs lies beside it
     folder = os.path.dirname(program)
     return program if _holds(folder, mixed) else _prefix(folder, mixed)
 
