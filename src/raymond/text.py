@@ -87,6 +87,6 @@ def is_text(path: str) -> bool:
 
 
 def has_conflict(content: bytes) -> bool:
-    """Whether a text has the marks of a merge that nobody has resolved."""
+    """Whether a text has conflict markers, as git leaves them."""
     lines = b"\n" + content
     return b"\n<<<<<<< " in lines and b"\n>>>>>>> " in lines

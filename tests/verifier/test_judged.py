@@ -110,22 +110,27 @@ def test_a_check_that_names_a_new_test_is_green_by_its_own_tests(project: Room) 
     assert f"s); {own}" in ran.err, "a person sees it too"
 
 
+OWN = 'PYTHONPATH=. python -c "from app.calc import add; assert add(1, 2) == 3"'
 PATCHES = "echo 'import app.calc; app.calc.add = lambda a, b: a + b' > tests/conftest.py; touch tests/test_x.py"
 NAMED = {
     "a test that is there": ("python -m pytest -q tests/test_calc.py", PATCHES),
     "a test that is there and one that is new": ("python -m pytest -q tests/test_calc.py tests/test_x.py", PATCHES),
-    "every script": ('for one in checks/*.sh; do . "./$one" || exit 1; done', "echo 'exit 0' > checks/a.sh; touch tests/test_x.py"),
+    "every script": ('for one in checks/*.sh; do . "./$one" || exit 1; done', "echo 'exit 0' > checks/a.sh; mkdir tests; touch tests/test_x.py"),
 }  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", NAMED)
 def test_new_tests_excuse_no_test_that_the_command_names(project: Room, attack: str) -> None:
-    (project.path / "checks").mkdir()
-    (project.path / "checks/check.sh").write_text("python -m pytest -q tests/test_calc.py\n")
+    """What a command names is no `test` to Raymond, so without the others it looked as if nothing tested anything."""
+    subprocess.run(["git", "rm", "-q", "tests/test_more.py"], cwd=project.path, check=True)
     gate, script = NAMED[attack]
+    if attack == "every script":
+        subprocess.run(["git", "rm", "-q", "tests/test_calc.py"], cwd=project.path, check=True)
+        (project.path / "checks").mkdir()
+        (project.path / "checks/check.sh").write_text(f"{OWN}\n")
     ran = work(project, script, gate, head="seal: [checks/**]\n")
-    assert verdict(ran)[0] in ("review", "failed"), ran.err
+    assert verdict(ran)[0] == "review", ran.err
 
 
 def test_a_link_in_the_place_of_a_folder_leads_no_copy_of_an_ignored_file_out(project: Room) -> None:
@@ -135,10 +140,13 @@ def test_a_link_in_the_place_of_a_folder_leads_no_copy_of_an_ignored_file_out(pr
     victim = project.path.parent / "victim"
     victim.mkdir()
     (victim / ".env").write_text("mine\n")
-    ran = work(project, f"rm -rf app; ln -s {victim} app")
-    assert verdict(ran)[0] == "failed"
-    ran = work(project, f"rm -rf app; ln -s {victim} app", head="unseal: [app]\n")
-    assert [one.name for one in victim.iterdir()] == [".env"]
+    files = {
+        "START.sh": f"rm -rf app; ln -s {victim} app\necho '<goto>WORK</goto>'\n",
+        "WORK.md": "---\ngate: python -m pytest -q tests\ngate_tries: 2\ngate_reruns: 0\n---\n<result>x</result>\n",
+        "replies.yaml": "WORK: [[<result>a</result>, <result>b</result>, <result>c</result>]]\n",
+    }
+    ran = project.command(files, "--workspace", "isolated")
+    assert [one.verdict for one in ran.all(GateEnded)] == ["failed"] * 3, "the link stands there from the first on"
     assert (victim / ".env").read_text() == "mine\n"
 
 
@@ -158,7 +166,7 @@ NO_TESTS = {
 @pytest.mark.parametrize("attack", NO_TESTS)
 def test_new_tests_excuse_nothing_else(project: Room, attack: str) -> None:
     subprocess.run(["git", "rm", "-rq", "tests"], cwd=project.path, check=True)
-    (project.path / "check.sh").write_text('PYTHONPATH=. python -c "from app.calc import add; assert add(1, 2) == 3"\n')
+    (project.path / "check.sh").write_text(f"{OWN}\n")
     ran = work(project, NO_TESTS[attack], "sh check.sh")
     assert verdict(ran)[0] == "review", ran.err
 

@@ -271,12 +271,15 @@ def test_what_a_check_lacks_is_named_with_no_more_than_the_line_that_gives_it(pr
     tool.mkdir(parents=True)
     (tool / "conf").write_text("x")
     project.environment["TOOL_TOKEN"] = "a-token-of-a-tool"
+    (tool / "run").write_text("#!/bin/sh\n")
+    (tool / "run").chmod(0o755)
     for gate, line in (
+        ("~/.config/tool/run", f"{tool}/run is hidden: `lend: [~/.config/tool]`"),
         ("cat ~/.config/tool/conf", f"{tool}/conf is hidden: `lend: [~/.config/tool]`"),
         ('test -n "$TOOL_TOKEN"', "not there: TOOL_TOKEN (`lend: [TOOL_TOKEN]`)"),
     ):
-        flow = project.flow(prompt(gate))
-        done = project.raymond("gate", flow, "--workspace", "isolated")
+        flow = project.flow({**prompt(gate), "workflow.yaml": "workspace: isolated\n"})
+        done = project.raymond("gate", flow)
         assert (done.returncode, done.stdout.splitlines()[-1].endswith(line)) == (6, True), done.stdout
         lends = project.flow({**prompt(gate), "workflow.yaml": f"lend: [{line.rpartition('[')[2].strip(']`)')}]\n"})
         done = project.raymond("gate", lends, "--workspace", "isolated")

@@ -119,7 +119,7 @@ def _change_to(cwd: str) -> None:
     """Neither posix_spawn nor a fork can fail in another directory and say so, so the driver changes to it first."""
     os.chdir(cwd)
     if os.getcwd() != cwd:
-        # It was checked when an agent changed to it; whoever can write there may have put a link in its place since.
+        # Since it was checked, an agent can have put a link in its place.
         raise NotADirectoryError(errno.ENOTDIR, "it leads elsewhere now", cwd)
 
 

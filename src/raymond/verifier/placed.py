@@ -237,7 +237,8 @@ def _tried(room: Room, given: Assignment, tell: Tell) -> Ran:
     tell(Noted("it is red in a checkout of the project: is it here, too?"))
     os.chdir(given.cwd)
     here = checks.run(given, tell, "yours")
-    lacks = "; ".join(room.lacks(ran.printed)) if here.found.sign != ran.found.sign else ""
+    differs = here.is_green or here.found.sign != ran.found.sign
+    lacks = "; ".join(room.lacks(ran.printed)) if differs else ""
     if not here.is_green and ran.found.verdict != "could not start":
         if lacks:
             tell(Noted(f"it is red for another reason there: {lacks}"))

@@ -18,7 +18,7 @@ from raymond.verifier.checks import Tell
 def ready(given: Assignment) -> Callable[[int], None]:
     """What a process of its own does with an assignment; what that needs is loaded now, for the next one too.
 
-    It tells what happens as JSON lines to a descriptor. Whoever started it may end it at any time: the check ends too.
+    It writes what happens to a descriptor, as JSON lines. If the driver ends it, the check ends too.
     """
     does = _placed(given, given.work) if given.work else _here(given)
 
