@@ -266,12 +266,12 @@ def test_the_closing_check_believes_only_what_the_person_left(project: Room, mon
         with place.alone():
             taken = place.harvest().tree
         work = Work(place.folder, top, "r", home, "isolated", (), "off")
-        return placed.closing(given, work, taken, lambda _: None).verdict
+        return placed.closing(given, work, place.known().tree, taken, lambda _: None).verdict
 
     assert close() == "failed"
     (tree / "tests/test_calc.py").write_text("def test_add():\n    pass\n")
     (tree / "tests/test_new.py").write_text("def test_new():\n    pass\n")
-    assert close() == "failed", "the test is the agent's"
+    assert close() == "review", "the test is the agent's"
     (tree / "app/calc.py").write_text(FILES["app/calc.py"].replace("return 0", "return a + b"))
     assert close() == "passed"
     (tree / ".gitignore").write_text("built\n")

@@ -37,5 +37,5 @@ def test_a_workspace_begins_with_what_the_file_has_now(tmp_path: Path) -> None:
     clock = tmp_path / "clock"
     until(lambda: clock.write_text("") is not None and int(os.stat(clock).st_mtime) > second, "the next second")
     slot = Slot(f"{tmp_path}/slots/1")
-    tree.make(slot, str(top), "r", carry=[], is_isolated=True, tell=print, time=0.0)
+    tree.make(slot, str(top), "r", carry=[], way="isolated", tell=print, time=0.0)
     assert Path(slot.tree, "file").read_text("utf-8") == "two\n"

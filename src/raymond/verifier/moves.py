@@ -12,7 +12,7 @@ from itertools import takewhile
 from msgspec import Struct
 
 from raymond.patterns import regex
-from raymond.verifier.vouched import Deciding, Differences, Entries, content, write
+from raymond.verifier.vouched import Deciding, Differences, Entries, content
 from raymond.workspace.repository import Repository
 
 _PLAIN = regex(r"(?:[A-Za-z_][\w-]*/)*[A-Za-z_][\w-]*")
@@ -53,7 +53,7 @@ def followed(
         text = content(repository, entry)
         said = _replaced(text, named) if len(text) <= _MOST and not entry.startswith(b"12") else text
         if said != text:
-            lines[path] = write(repository, entry.split()[0], said)
+            lines[path] = repository.put(entry.split()[0], said)
     return lines
 
 

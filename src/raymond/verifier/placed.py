@@ -26,7 +26,7 @@ def verify(given: Assignment, work: Work, tell: Tell) -> Found:
     """Take what agents did, and check it."""
     room = Room(given, work)
     tree = room.harvest(tell)
-    base = given.digest or room.base.tree
+    base = room.vouched(given.digest)
     with room.alone():
         deciding = room.deciding(base)
         found = _checked(room, given, _Work(base, tree, deciding, *room.changes(base, tree)), tell)
@@ -52,7 +52,7 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
     if wanted and room.setup and (failed := _install(room, given, wanted, tell)):
         return failed
     room.stand(work.tree)
-    if why := room.unfit((work.base, work.tree), work.old, work.new):
+    if why := room.unfit(work.tree):
         return Found(verdict="failed", reason=why)
     # Before anything runs there: it could hide what it is.
     differs = vouched.differences(work.deciding, room.repository, work.old, work.new, room.files)
@@ -62,7 +62,7 @@ def _checked(room: Room, given: Assignment, work: _Work, tell: Tell) -> Found:
         return replace(here.found, reason=f"{here.found.reason}; {missing} (`setup: COMMAND` in workflow.yaml)")
     if not here.is_green:
         return here.found
-    outside = _outside(given, work)
+    outside = _outside(room, given, work)
     changes = [*differs.all(work.new), *outside]
     digest = digest_of(changes) if changes else ""
     named = tuple(f"{one.how} {one.path}" for one in (*differs.changes, *outside))
@@ -114,11 +114,11 @@ def _counted(
     paths += [path for path in {**work.old, **work.new} if may(path)]
     paths += vouched.moved_tests(differs, work.old, work.new)
     lines = {**followed, **{path: work.new.get(path, b"") for path in paths}}
-    after = vouched.changed_tree(room.repository, work.base, lines)
+    after = room.repository.changed(work.base, lines)
     return replace(found, vouched=after)
 
 
-def _outside(given: Assignment, work: _Work) -> list[Change]:
+def _outside(room: Room, given: Assignment, work: _Work) -> list[Change]:
     """What was changed although the work may only change other files."""
     if not given.may_change:
         return []
@@ -126,7 +126,8 @@ def _outside(given: Assignment, work: _Work) -> list[Change]:
     below = os.path.relpath(given.cwd, given.work.top if given.work else given.cwd)
     prefix = "" if below == "." else f"{below}/"
     found = []
-    for path in sorted(work.old.keys() | work.new.keys()):
+    own = {path for entries in room.changes(room.base.tree, work.tree) for path in entries}
+    for path in sorted((work.old.keys() | work.new.keys()) & own):
         if not may(path) and not (path.startswith(prefix) and may(path.removeprefix(prefix))):
             how: How = "added" if path not in work.old else "removed" if path not in work.new else "changed"
             found.append(Change(path, how, work.new.get(path, b"").decode("ascii")))
@@ -155,7 +156,7 @@ def _as_vouched(room: Room, given: Assignment, work: _Work, differs: Differences
     if vouched.tests_nothing(work.deciding, differs):
         return _Repeated(ran, "own tests: nothing else there tests anything")
     if own := {path: work.new[path] for path in room.named() if path in differs.tests}:
-        room.stand(vouched.changed_tree(room.repository, tree, own))
+        room.stand(room.repository.changed(tree, own))
         again = _run(room, given, tell, "twin")
         if again.is_green:
             return _Repeated(again, f"own tests: the command names {listed(sorted(own))}, which is new")
@@ -163,7 +164,7 @@ def _as_vouched(room: Room, given: Assignment, work: _Work, differs: Differences
 
     found = moves.renamed(room.repository, room.counted or work.base, work.tree, work.deciding, differs)
     if followed := moves.followed(room.repository, tree, found, work.deciding, work.old):
-        room.stand(vouched.changed_tree(room.repository, tree, followed))
+        room.stand(room.repository.changed(tree, followed))
         again = _run(room, given, tell, "twin")
         if again.is_green:
             note = f"moved, and followed in what decides: {listed([str(one) for one in found])}"
@@ -174,7 +175,7 @@ def _as_vouched(room: Room, given: Assignment, work: _Work, differs: Differences
 def before(given: Assignment, work: Work, tell: Tell) -> Found:
     """What is vouched for when a visit begins, and with `red_first` what the checks find then."""
     room = Room(given, work)
-    base = given.digest or room.base.tree
+    base = room.vouched(given.digest)
     with room.alone():
         known = Found(verdict="passed", seal=base, files=len(room.deciding(base).parts), commit=room.base.head)
         if not room.is_tried:
@@ -203,21 +204,14 @@ def trial(given: Assignment, work: Work, tell: Tell) -> Found:
         return _tried(room, given, tell).found
 
 
-def closing(given: Assignment, work: Work, tree: str, tell: Tell) -> Found:
-    """Run the checks once more when all work is done: with nothing built before, and what the person left deciding."""
+def closing(given: Assignment, work: Work, base: str, tree: str, tell: Tell) -> Found:
+    """Run the checks once more when all work is done: with nothing built before, judged by what `base` vouches for."""
     room = Room(given, work)
     with room.alone():
-        base = room.base.tree
-        deciding = room.deciding(base)
         room.forget_products()
-        wanted = room.wanted(tree)
-        if wanted and room.setup and (failed := _install(room, given, wanted, tell)):
-            return failed
-        room.stand(tree)
-        old, new = room.changes(base, tree)
-        differs = vouched.differences(deciding, room.repository, old, new, room.files)
-        room.stand(vouched.put_back(room.repository, tree, differs, old, new))
-        return replace(_run(room, given, tell, "twin").found, seal=base, tree=tree, files=len(deciding.parts))
+        deciding = room.deciding(base)
+        found = _checked(room, given, _Work(base, tree, deciding, *room.changes(base, tree)), tell)
+        return replace(found, seal=base, tree=tree, files=len(deciding.parts))
 
 
 def _tried(room: Room, given: Assignment, tell: Tell) -> Ran:

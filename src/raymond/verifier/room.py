@@ -98,8 +98,6 @@ class Room:
         self.forget_products()
         files = checkout.follow(self._checks.slot, self._tree.slot, self.base, tree, keep=was_green)
         self.files = [path.decode() for path in files if _is_text(path)]
-        self._checks.base = None
-        self._checks.known()
 
     def keep_products(self) -> None:
         """The check was green: what it built may stay for the next one."""
@@ -154,9 +152,15 @@ class Room:
         replace(path, msgspec.json.encode(found))
         return found
 
-    def unfit(self, trees: tuple[str, str], old: Entries, new: Entries) -> str:
-        """Why files that were just put into the checkout can never be green; empty when they can."""
-        if odd := [path for path, (_, now) in self._changes(*trees).items() if now and not _is_text(path)]:
+    def vouched(self, journaled: str) -> str:
+        """The tree that was vouched for; what the journal says of it counts where the workspace says nothing."""
+        return self.base.vouched or journaled or self.base.tree
+
+    def unfit(self, tree: str) -> str:
+        """Why a tree that was just put into the checkout can never be green; empty when it can."""
+        old, new = self.changes(self.base.tree, tree)
+        changes = self._changes(self.base.tree, tree)
+        if odd := [path for path, (_, now) in changes.items() if now and not _is_text(path)]:
             return f"the name of {odd[0]!r} is not UTF-8, so nothing can be said about it"
         given = self._given.environment
         values = {part.encode(): name for name in given if is_named(name) for part in parts(given[name])}
@@ -194,8 +198,8 @@ class Room:
         self._digest = ""
         if not self.base.installed:
             return None
-        files = {}
-        for raw, (old, new) in self._changes(self.base.tree, tree).items():
+        files, began = {}, self.base.began or self.base.tree
+        for raw, (old, new) in self._changes(began, tree).items():
             path = os.fsdecode(raw)
             if new and dependencies.names_any(path):
                 own, other = (vouched.content(self.repository, one) for one in (old, new))
@@ -205,8 +209,8 @@ class Room:
             return None
         about = [self.setup, self.fingerprint(), sorted((path, said.hex()) for path, (_, said) in files.items())]
         self._digest = sha256(msgspec.json.encode(about)).hexdigest()[:32]
-        lines = {path: vouched.write(self.repository, mode, said) for path, (mode, said) in files.items()}
-        return Wanted(sorted(files), vouched.changed_tree(self.repository, self.base.tree, lines))
+        lines = {path: self.repository.put(mode, said) for path, (mode, said) in files.items()}
+        return Wanted(sorted(files), self.repository.changed(began, lines))
 
     def fingerprint(self) -> list[tuple[str, int]]:
         """What tells that somebody installed something in the person's checkout."""

@@ -121,35 +121,14 @@ def put_back(repository: Repository, tree: str, found: Differences, old: Entries
         if change.how == "changed" and manifests.is_manifest(os.path.basename(change.path)):
             entry = _joined(repository, change.path, old[change.path], new[change.path])
         lines[change.path] = entry
-    return changed_tree(repository, tree, lines)
+    return repository.changed(tree, lines)
 
 
 def _joined(repository: Repository, path: str, old: bytes, new: bytes) -> bytes:
     """A manifest with the part that decides as it was: a dependency that the work needs stays."""
     before, after = (content(repository, one) for one in (old, new))
     joined = manifests.put_back(os.path.basename(path), before, after)
-    return write(repository, old.split()[0], joined)
-
-
-def write(repository: Repository, mode: bytes, said: bytes) -> bytes:
-    """The mode and blob of a file with this content."""
-    return mode + b" " + repository.ask("hash-object", "-w", "--stdin", "--no-filters", given=said).strip()
-
-
-def changed_tree(repository: Repository, tree: str, lines: Mapping[str, bytes]) -> str:
-    """A tree with other files at some paths; none where there is no mode and blob."""
-    if not lines:
-        return tree
-    index = f"aside.{os.urandom(4).hex()}"
-    nothing = b"0 " + b"0" * len(tree)
-    given = b"".join(b"%s\t%s\0" % (one or nothing, os.fsencode(path)) for path, one in lines.items())
-    try:
-        repository.ask("read-tree", tree, index=index)
-        repository.ask("update-index", "-z", "--index-info", given=given, index=index)
-        return repository.ask("write-tree", index=index).decode("ascii").strip()
-    finally:
-        if os.path.exists(f"{repository.path}/{index}"):
-            os.unlink(f"{repository.path}/{index}")
+    return repository.put(old.split()[0], joined)
 
 
 def moved_tests(found: Differences, old: Entries, new: Entries) -> list[str]:

@@ -10,14 +10,14 @@ import marshal
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from raymond.system import folders
 from raymond.system.files import contents, make_private, replace
-from raymond.workspace import carried, tree
-from raymond.workspace.harvest import Stat, entries_of, folders_of, ignored
+from raymond.workspace import carried, files, tree
+from raymond.workspace.harvest import Stat, entries_of, folders_of, ignored, seen
 from raymond.workspace.repository import Repository
 from raymond.workspace.slot import Origin, Slot
 
@@ -47,18 +47,15 @@ def follow(slot: Slot, source: Slot, base: Origin, wanted: str, *, keep: bool) -
         standing = _put_right(slot, repository, base, written, entries, keep=keep)
         gone = written.keys() - entries.keys()
         missing = {path: one for path, one in entries.items() if path not in standing or standing[path][0] != one}
-        with folders.opened(slot.tree) as top:
-            needed = folders_of(entries)
-            for path in {_outermost(path, needed) for path in gone}:
-                _remove(top, path)
-            _write(slot, repository, top, missing)
+        files.remove(slot, gone, entries)
+        files.write(slot, repository, missing)
         if not keep:
             carried.copy((path for path in base.copied if os.fsencode(path) not in entries), base.top, slot.tree)
         _renew(slot)
         nothing = b"0 " + b"0" * len(wanted)
         _lend(slot, repository, base, wanted, {**dict.fromkeys(gone, nothing), **missing})
         kept = {path: one for path, one in standing.items() if path in entries and path not in missing}
-        new = {path: (one, _stat(slot, path)) for path, one in missing.items()}
+        new = {path: (one, files.stat_of(slot, path)) for path, one in missing.items()}
         replace(_note(slot), marshal.dumps({**kept, **new}))
         return entries
 
@@ -115,7 +112,7 @@ def _put_right(
             is_folder = stat.S_ISDIR(found.st_mode)
             if is_folder and (path in known or path in above_skipped):
                 pending.append(path + b"/")
-            elif path in written and written[path][1] == _seen(found):
+            elif path in written and written[path][1] == seen(found):
                 standing[path] = written[path]
             else:
                 strangers.append(path + b"/" if is_folder else path)
@@ -124,60 +121,8 @@ def _put_right(
     with folders.opened(slot.tree) as top:
         for path in strangers:
             if path not in stay:
-                _remove(top, path.rstrip(b"/"))
+                files.remove_one(top, path.rstrip(b"/"))
     return standing
-
-
-def _seen(found: os.stat_result) -> Stat:
-    return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
-
-
-def _stat(slot: Slot, path: bytes) -> Stat:
-    return _seen(os.lstat(os.path.join(os.fsencode(slot.tree), path)))
-
-
-def _outermost(path: bytes, needed: Collection[bytes]) -> bytes:
-    """A file that goes, or the folder that goes with it."""
-    while (folder := os.path.dirname(path)) and folder not in needed:
-        path = folder
-    return path
-
-
-def _split(path: bytes) -> tuple[list[str], str]:
-    *above, name = os.fsdecode(path).split("/")
-    return above, name
-
-
-def _remove(top: int, path: bytes) -> None:
-    above, name = _split(path)
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError), folders.down(top, *above) as folder:
-        folders.remove(name, folder)
-
-
-def _write(slot: Slot, repository: Repository, top: int, missing: Mapping[bytes, bytes]) -> None:
-    """Write files; no link is followed, whatever a check has put in the way."""
-    if not missing:
-        return
-    with folders.opened(slot.path) as beside:
-        folders.remove("files", beside)
-        make_private(f"{slot.path}/files")
-        repository.write_out(missing, f"{slot.path}/files")
-        for folder, names in _by_folder(missing):
-            with (
-                folders.down(beside, "files", *folder) as source,
-                folders.down(top, *folder, make=True, mode=0o777) as target,
-            ):
-                for name in names:
-                    os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
-        folders.remove("files", beside)
-
-
-def _by_folder(paths: Iterable[bytes]) -> Iterator[tuple[list[str], list[str]]]:
-    found: dict[tuple[str, ...], list[str]] = {}
-    for path in paths:
-        above, name = _split(path)
-        found.setdefault(tuple(above), []).append(name)
-    yield from ((list(above), names) for above, names in found.items())
 
 
 def _lend(slot: Slot, repository: Repository, base: Origin, wanted: str, changed: Mapping[bytes, bytes]) -> None:
@@ -188,6 +133,9 @@ def _lend(slot: Slot, repository: Repository, base: Origin, wanted: str, changed
     elif changed:
         lines = b"".join(b"%s\t%s\0" % (one, path) for path, one in changed.items())
         Repository(lent, slot.tree).ask("update-index", "-z", "--index-info", given=lines)
+    if base.branch:
+        make_private(os.path.dirname(f"{lent}/refs/heads/{base.branch}"))
+        replace(f"{lent}/refs/heads/{base.branch}", f"{base.head}\n".encode("ascii"))
     shutil.copytree(lent, f"{slot.tree}/.git")
 
 

@@ -45,6 +45,8 @@ class Harvest(Struct, frozen=True):
 
     tree: str
     """The tree of git with everything that counts."""
+    left: str
+    """The same, with what a step did to files that it is not to write."""
     left_out: list[tuple[str, str]]
     """New files and folders that were not taken, and why."""
 
@@ -81,10 +83,19 @@ def harvest(slot: Slot, base: Origin) -> Harvest:
         for path in set(odd).difference(_listed(repository, index) if odd else ()):
             survey.left_out[path] = _RESERVED
             del survey.found[path]
-    tree = repository.ask("write-tree", index=index).decode("ascii").strip()
+    left = repository.ask("write-tree", index=index).decode("ascii").strip()
     os.replace(f"{slot.git}/{index}", f"{slot.git}/index")
     save_seen(slot, survey.found)
-    return Harvest(tree, sorted((os.fsdecode(path), why) for path, why in survey.left_out.items()))
+    tree = _without(repository, base, left)
+    return Harvest(tree, left, sorted((os.fsdecode(path), why) for path, why in survey.left_out.items()))
+
+
+def _without(repository: Repository, base: Origin, left: str) -> str:
+    """The tree in which the files that only Raymond writes are as they were."""
+    if not base.kept or left == base.tree:
+        return left
+    changed = repository.changes(base.tree, left, base.kept)
+    return repository.changed(left, {os.fsdecode(path): old for path, (old, _) in changed.items()})
 
 
 def _copy_index(slot: Slot) -> str:
@@ -156,19 +167,19 @@ def look(
                     continue
                 if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
                     continue  # a pipe or a socket has no content
-                seen = found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+                now = seen(found)
                 if path in known:
-                    if known[path] != seen:
+                    if known[path] != now:
                         survey.changed.append(path)
-                    survey.found[path] = seen
+                    survey.found[path] = now
                 else:
-                    new_files[path] = seen
+                    new_files[path] = now
         hidden = hides([*new_files, *new_folders]) if new_files or new_folders else set()
         survey.hidden += hidden
-        for path, seen in new_files.items():
+        for path, now in new_files.items():
             if path in hidden:
                 continue
-            survey.found[path] = seen
+            survey.found[path] = now
             survey.changed.append(path)
         pending = [path for path in new_folders if path not in hidden]
     for path in survey.changed:
@@ -185,6 +196,11 @@ def look(
         survey.found |= {path: known[path] for path in carried}  # tracked files that are shown as the person has them
         survey.missing = [path for path in survey.missing if path not in survey.found]
     return survey
+
+
+def seen(found: os.stat_result) -> Stat:
+    """How a file is, as far as that shows whether its content may differ."""
+    return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def entries_of(path: bytes) -> list[tuple[bytes, os.stat_result]]:

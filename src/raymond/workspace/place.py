@@ -24,14 +24,17 @@ _ENTER = os.path.abspath(enter.__file__)
 class Place:
     """The tree of a run, for the steps that work in one. Until `open` was called there may be none."""
 
-    def __init__(self, folder: str, top: str, run: str, raymond: str, way: Way, slot: str = "1") -> None:
+    def __init__(
+        self, folder: str, top: str, run: str, raymond: str, way: Way, slot: str = "1", saves: str = "tip"
+    ) -> None:
         self.folder = folder
-        self.slot = Slot(f"{folder}/{slot}")
+        self.slot = Slot(f"{folder}/{slot}", top if way == "here" else "")
         self.way = way
+        self.saves = saves
+        """The last part of the reference that the work is saved under."""
         self.top = top
         self.run = run
         self.raymond = raymond
-        self.base: Origin | None = None
 
     @property
     def is_there(self) -> bool:
@@ -47,30 +50,21 @@ class Place:
         """The tree, made if there is none."""
         if self.is_there:
             return self.known()
-        self.base = tree.make(
-            self.slot,
-            self.top,
-            self.run,
-            carry=carry,
-            is_isolated=self.way == "isolated",
-            tell=tell,
-            time=time,
-        )
-        return self.base
+        return tree.make(self.slot, self.top, self.run, carry=carry, way=self.way, tell=tell, time=time)
 
     def known(self) -> Origin:
         """What a tree that is there began with."""
-        base = self.base or self.slot.base()
+        base = self.slot.base()
         if base is None:
             raise WorkspaceError(f"there is no tree in {self.slot.path}")
-        self.base = base if base.top == self.top else tree.moved(self.slot, base, self.top)
-        self.way = self.base.way
-        return self.base
+        base = base if base.top == self.top else tree.moved(self.slot, base, self.top)
+        self.way = base.way
+        return base
 
     @property
     def tip(self) -> str:
         """The reference of the person's repository that holds the work."""
-        return f"refs/raymond/{self.run}/tip"
+        return f"refs/raymond/{self.run}/{self.saves}"
 
     def outside(self, path: str) -> str:
         """Where a path of the project is on this machine for a step that works in the tree."""
@@ -103,11 +97,11 @@ class Place:
         aside: str,
     ) -> tuple[list[str], str]:
         """What to start, and in which directory, so that `argv` runs in `cwd` of the tree. `aside` holds the plan."""
-        if way == "copy" or self.base is None:
+        if way == "copy":
             return argv, self.outside(cwd)
         made = plan.make(
             self.slot,
-            self.base,
+            self.known(),
             cwd=cwd,
             home=os.path.expanduser("~"),
             raymond=self.raymond,
@@ -182,7 +176,7 @@ class Place:
         repository = Repository(self.slot.git, self.slot.rules)
         commit = base.commit
         if taken.tree != base.tree:
-            commit = repository.commit(taken.tree, base.commit, message, time)
+            commit = repository.commit(taken.tree, [base.commit], message, time)
         elif not publish.held(base.top, self.tip):
             return ""
         publish.hold(repository, base.top, self.tip, commit, base.commit)
@@ -203,7 +197,6 @@ class Place:
         Everything that counts is under a reference, and the caller has had the tree alone since.
         """
         self.slot.discard()
-        self.base = None
         with contextlib.suppress(FileNotFoundError), folders.opened(self.folder) as fd:
             for name in os.listdir(fd):
                 folders.remove(name, fd)

@@ -9,7 +9,7 @@ import errno
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from raymond.errors import WorkspaceError
@@ -116,7 +116,7 @@ class Repository:
             return True
         return any(".gitattributes" in names for _, _, names in os.walk(rules))
 
-    def commit(self, tree: str, parent: str, message: str, time: float) -> str:
+    def commit(self, tree: str, parents: Sequence[str], message: str, time: float) -> str:
         """The commit of a tree; the same one for the same arguments."""
         known = self.ask("config", "--get-regexp", "^user\\.(name|email)$", fails=[1])
         env = {}
@@ -125,8 +125,8 @@ class Repository:
             for name, default in _NOBODY.items():
                 if f"user.{name.lower()} ".encode() not in known:
                     env[f"GIT_{what}_{name}"] = default
-        said = self.ask("commit-tree", tree, "-p", parent, given=message.encode(), env=env)
-        return said.decode("ascii").strip()
+        above = [word for parent in parents for word in ("-p", parent)]
+        return self.ask("commit-tree", tree, *above, given=message.encode(), env=env).decode("ascii").strip()
 
     def entries(self, tree: str) -> dict[bytes, bytes]:
         """Every file of a tree: path -> mode and blob."""
@@ -137,11 +137,14 @@ class Repository:
             found[path] = mode + b" " + blob
         return found
 
-    def changes(self, old: str, new: str) -> dict[bytes, tuple[bytes, bytes]]:
-        """Every path that differs between trees -> mode and blob before and after; nothing where there is no file."""
+    def changes(self, old: str, new: str, within: Iterable[str] = ()) -> dict[bytes, tuple[bytes, bytes]]:
+        """Every path that differs between trees -> mode and blob before and after; nothing where there is no file.
+
+        `within` are the files and folders that are asked about; all without any.
+        """
         if old == new:
             return {}
-        said = self.ask("diff-tree", "-r", "-z", "--no-renames", old, new).split(b"\0")
+        said = self.ask("diff-tree", "-r", "-z", "--no-renames", old, new, "--", *within).split(b"\0")
         found = {}
         for about, path in zip(said[0::2], said[1::2], strict=False):
             old_mode, new_mode, before, after, _ = about.lstrip(b":").split(b" ")
@@ -176,6 +179,53 @@ class Repository:
     def tree_of(self, commit: str) -> str:
         """The tree of a commit."""
         return self.ask("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
+
+    def written(self) -> str:
+        """The tree of the index."""
+        return self.ask("write-tree").decode("ascii").strip()
+
+    def blobs(self, names: Iterable[str]) -> dict[str, bytes]:
+        """The contents of some objects."""
+        said = self.ask("cat-file", "--batch", given="".join(f"{name}\n" for name in names).encode("ascii"))
+        found, at = dict[str, bytes](), 0
+        while at < len(said):
+            end = said.index(b"\n", at)
+            name, _, size = said[at:end].split()
+            at = end + 2 + int(size)
+            found[name.decode("ascii")] = said[end + 1 : at - 1]
+        return found
+
+    def sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """How long some objects are."""
+        given = "".join(f"{name}\n" for name in names).encode("ascii")
+        said = self.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", given=given)
+        return {name.decode("ascii"): int(size) for name, size in map(bytes.split, said.splitlines())}
+
+    def put(self, mode: bytes, content: bytes) -> bytes:
+        """The mode and blob of a file with this content."""
+        return mode + b" " + self.ask("hash-object", "-w", "--stdin", "--no-filters", given=content).strip()
+
+    def changed(self, tree: str, lines: Mapping[str, bytes]) -> str:
+        """A tree with other files at some paths: none where there is no mode and blob."""
+        if not lines:
+            return tree
+        index = f"aside.{os.urandom(4).hex()}"
+        # What goes comes first: a folder may take the place of a file.
+        given = [b"0 %s\t%s\0" % (b"0" * len(tree), os.fsencode(path)) for path in lines]
+        given += [b"%s\t%s\0" % (one, os.fsencode(path)) for path, one in lines.items() if one]
+        try:
+            self.ask("read-tree", tree, index=index)
+            self.ask("update-index", "-z", "--index-info", given=b"".join(given), index=index)
+            return self.ask("write-tree", index=index).decode("ascii").strip()
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self.path}/{index}")
+
+    def merged(self, ours: str, theirs: str) -> tuple[str, list[str]]:
+        """The tree of a merge of two commits, and the paths in which they conflict; no file is touched."""
+        said = self.ask("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs, fails=[1])
+        tree, *paths = said.split(b"\0")[:-1]
+        return tree.decode("ascii"), [os.fsdecode(path) for path in dict.fromkeys(paths) if path]
 
 
 def _entry(mode: bytes, blob: bytes) -> bytes:

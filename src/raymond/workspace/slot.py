@@ -50,17 +50,27 @@ class Origin(Struct, frozen=True, kw_only=True):
     """Folders of git with objects that steps need, besides those of the person's repository."""
     left_out: list[str] = []
     """What the checkout has and the tree does not: repositories inside of it."""
+    kept: list[str] = []
+    """Files and folders that are Raymond's to write: what a step does to them is not taken."""
+    vouched: str = ""
+    """The tree whose deciding files count in checks; empty for what the tree began with."""
+    began: str = ""
+    """The tree that installed packages belong to; empty for the one that the tree began with."""
+    branch: str = ""
+    """The branch that a step finds checked out; empty for the person's."""
 
 
 class Slot(Struct, frozen=True):
     """The paths in the folder of a slot."""
 
     path: str
+    at: str = ""
+    """The directory that steps work in, if that is the person's own."""
 
     @property
     def tree(self) -> str:
         """The files that a step works on."""
-        return f"{self.path}/tree"
+        return self.at or f"{self.path}/tree"
 
     @property
     def git(self) -> str:

@@ -4,17 +4,19 @@ It is made once and is whole or discarded: see slot.py. The person's repository 
 with, so that no clean-up of git takes that away, and nothing else.
 """
 
+import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from raymond.errors import UsageError, WorkspaceError
-from raymond.system import git
+from raymond.language.ways import Way
+from raymond.system import folders, git
 from raymond.system.files import contents, make_private, replace, sync_disk
-from raymond.workspace import carried, harvest, publish
+from raymond.workspace import carried, files, harvest, publish
 from raymond.workspace.repository import Repository, alternates, configuration, contents_settings
 from raymond.workspace.slot import Origin, Slot
 
@@ -105,10 +107,10 @@ def _unfit(what: str) -> UsageError:
 
 
 def make(
-    slot: Slot, top: str, run: str, *, carry: list[str], is_isolated: bool, tell: Callable[[str], None], time: float
+    slot: Slot, top: str, run: str, *, carry: list[str], way: Way, tell: Callable[[str], None], time: float
 ) -> Origin:
-    """Make the tree of a run. What a killed process had begun of it is discarded first."""
-    head = check(top, carry, copies=not is_isolated)
+    """Make the tree of a run from the checkout as it stands. What a killed process had begun is discarded first."""
+    head = check(top, carry, copies=way == "copy")
     slot.prepare()
     with slot.alone():
         repository = Repository(slot.git, slot.rules)
@@ -116,36 +118,132 @@ def make(
         repository.make(top, head)
         _take_index(repository, top, head)
         found = carried.survey(repository, top, carry)
-        tree = _snapshot(repository, top, found)
+        tree = snapshot(repository, top, found)
         commit = head
         if tree != repository.tree_of(head):
-            commit = repository.commit(tree, head, f"raymond: the checkout as {run} found it\n", time)
-        files = _check_room(repository, slot, tree)
-        tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
-        make_private(slot.tree)
-        os.chmod(slot.tree, stat.S_IMODE(os.stat(top).st_mode) | 0o700)
-        carried.copy(found.copied, top, slot.tree)
-        carried.place(found, top, slot.tree, whole=not is_isolated)
-        repository.ask("read-tree", tree)
-        repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
-        base = Origin(
-            way="isolated" if is_isolated else "copy",
-            top=top,
-            head=head,
-            commit=commit,
-            tree=tree,
-            installed=found.installed,
-            data=found.data,
-            copied=found.copied,
-            left_out=found.left_out,
-        )
-        lend(f"{slot.tree}/.git", repository, base, index=head, worktree=slot.tree)
-        _note(slot)
+            commit = repository.commit(tree, [head], f"raymond: the checkout as {run} found it\n", time)
+        base = _check_out(slot, repository, _origin(way, top, head, commit, tree, found), tell)
         publish.hold(repository, top, f"refs/raymond/{run}/base", commit, head)
-        # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
-        sync_disk(slot.tree)
         slot.complete(base)
         return base
+
+
+def make_of(
+    slot: Slot,
+    top: str,
+    commit: str,
+    branch: str,
+    *,
+    began: str,
+    kept: list[str],
+    vouched: str,
+    carry: list[str],
+    way: Way,
+    tell: Callable[[str], None],
+) -> Origin:
+    """Make a tree of a commit; the person's checkout, as it `began`, gives what git does not track.
+
+    In a slot that is the person's own checkout, which has that commit, nothing is written.
+    """
+    slot.prepare()
+    with slot.alone():
+        repository = Repository(slot.git, slot.rules)
+        make_private(slot.rules)
+        repository.make(top, commit)
+        found = carried.Carried([], [], [], [], [])
+        if way != "here":
+            _take_index(repository, top, git.head(top))
+            found = carried.survey(repository, top, carry)
+        base = _origin(way, top, commit, commit, repository.tree_of(commit), found)
+        began = repository.tree_of(began)
+        base = msgspec.structs.replace(base, branch=branch, began=began, kept=kept, vouched=vouched)
+        if way == "here":
+            repository.ask("read-tree", base.tree)
+            _note(slot)
+        else:
+            base = _check_out(slot, repository, base, tell)
+        slot.complete(base)
+        return base
+
+
+def _origin(way: Way, top: str, head: str, commit: str, tree: str, found: carried.Carried) -> Origin:
+    return Origin(
+        way=way,
+        top=top,
+        head=head,
+        commit=commit,
+        tree=tree,
+        installed=found.installed,
+        data=found.data,
+        copied=found.copied,
+        left_out=found.left_out,
+    )
+
+
+def _check_out(slot: Slot, repository: Repository, base: Origin, tell: Callable[[str], None]) -> Origin:
+    """Write the files of a tree that begins, and what it has besides; the origin with what it really has."""
+    files = _check_room(repository, slot, base.tree)
+    tell(f"making a workspace of {files:,} file{'' if files == 1 else 's'}")
+    make_private(slot.tree)
+    os.chmod(slot.tree, stat.S_IMODE(os.stat(base.top).st_mode) | 0o700)
+    tracked = repository.entries(base.tree).keys()
+    base = msgspec.structs.replace(base, copied=[one for one in base.copied if os.fsencode(one) not in tracked])
+    carried.copy(base.copied, base.top, slot.tree)
+    carried.place(base, base.top, slot.tree, whole=base.way == "copy")
+    repository.ask("read-tree", base.tree)
+    repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
+    lend(f"{slot.tree}/.git", repository, base, index=base.head, worktree=slot.tree)
+    _note(slot)
+    # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
+    sync_disk(slot.tree)
+    return base
+
+
+def follow(slot: Slot, base: Origin, commit: str, *, wanted: str = "", vouched: str = "", taken: str) -> Origin:
+    """Let the tree hold what `commit` has, or with `wanted` that tree on top of it; it has just been `taken`.
+
+    The caller holds the slot alone. Build products stay: git ignores them, and checks do not see them.
+    """
+    repository = Repository(slot.git, slot.rules)
+    after = repository.tree_of(commit)
+    wanted = wanted or after
+    changes = repository.changes(taken, wanted)
+    files.unlink(slot, [path for path, (_, new) in changes.items() if not new])
+    files.write(slot, repository, {path: new for path, (_, new) in changes.items() if new})
+    repository.ask("read-tree", wanted)
+    began = base.began or base.tree
+    base = msgspec.structs.replace(base, head=commit, commit=commit, tree=after, vouched=vouched, began=began)
+    _follow_rules(slot, repository, changes)
+    _see_again(slot, changes)
+    if base.way != "here":
+        with folders.opened(slot.tree) as top:
+            folders.remove(".git", top)
+        lend(f"{slot.tree}/.git", repository, base, index=commit, worktree=slot.tree)
+    slot.complete(base)
+    return base
+
+
+def _follow_rules(slot: Slot, repository: Repository, changes: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+    """Keep the rules of what the tree holds now."""
+    for path, (_, new) in changes.items():
+        if os.path.basename(path) not in _RULES:
+            continue
+        target = os.path.join(slot.rules, os.fsdecode(path))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(target)
+        if new and not new.startswith(b"120000"):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            replace(target, repository.blobs([new.split()[1].decode("ascii")]).popitem()[1])
+
+
+def _see_again(slot: Slot, changes: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+    """Note how the files are that were just written."""
+    seen, _ = harvest.load_seen(slot)
+    for path, (_, new) in changes.items():
+        seen.pop(path, None)
+        if new:
+            seen[path] = files.stat_of(slot, path)
+    harvest.save_seen(slot, seen)
 
 
 def moved(slot: Slot, base: Origin, top: str) -> Origin:
@@ -170,7 +268,7 @@ def _take_index(repository: Repository, top: str, head: str) -> None:
         repository.ask("read-tree", head, worktree=top)  # an index of another kind, or none
 
 
-def _snapshot(repository: Repository, top: str, found: carried.Carried) -> str:
+def snapshot(repository: Repository, top: str, found: carried.Carried) -> str:
     """The tree of the checkout as it stands."""
     changed = repository.ask("diff-files", "-z", "--name-only", worktree=top).split(b"\0")
     given = b"\0".join([*filter(None, changed), *found.untracked, b""])
@@ -208,8 +306,12 @@ def lend(lent: str, repository: Repository, base: Origin, *, index: str, worktre
     if os.path.exists(f"{repository.path}/shallow"):
         shutil.copyfile(f"{repository.path}/shallow", f"{lent}/shallow")
     refs = git.references(top)
+    line = git.branch_line(top) or head
+    if base.branch:
+        refs[f"refs/heads/{base.branch}"] = head
+        line = f"ref: refs/heads/{base.branch}"
     replace(f"{lent}/packed-refs", "".join(f"{commit} {name}\n" for name, commit in sorted(refs.items())).encode())
-    replace(f"{lent}/HEAD", f"{git.branch_line(top) or head}\n".encode())
+    replace(f"{lent}/HEAD", f"{line}\n".encode())
     shutil.copyfile(f"{repository.path}/info/exclude", f"{lent}/info/exclude")
     # While the index is made, the objects are where they are; a step finds them where they are bound.
     objects = [*object_folders(common), *base.objects]
