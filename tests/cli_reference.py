@@ -128,15 +128,19 @@ def every_command() -> Iterator[tuple[str, click.Command]]:
 def _with_children(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            yield from _with_children(f"{path} {name}", child)
+        for name in _shown(command):
+            yield from _with_children(f"{path} {name}", command.commands[name])
+
+
+def _shown(group: click.Group) -> list[str]:
+    return [name for name, child in group.commands.items() if not child.hidden]
 
 
 def _command(path: str, command: click.Command, flags: str) -> str:
     context = click.Context(command, info_name=path)
     usage = " ".join(command.collect_usage_pieces(context))
     help_ = " ".join((command.help or "").split())
-    children = ", ".join(f"`{path} {name}`" for name in getattr(command, "commands", ()))
+    children = ", ".join(f"`{path} {name}`" for name in _shown(command)) if isinstance(command, click.Group) else ""
     text = f"## {path}\n\n```\n{path} {usage}\n```\n\n{help_}\n"
     return text + (f"\nCommands: {children}.\n" if children else "") + (f"\n{flags}" if flags else "")
 

@@ -7,7 +7,6 @@ from typing import Any
 from looping import Night
 
 PLANS = ("docs", "plan", "app1/docs", "app2/docs")
-DONE = "## Summary\nI did it.\n\nITERATION_COMPLETE\n"
 SPEC = """### 1.1.1. Work in {place}
 
 **Status:** 🔵 Planned
@@ -21,17 +20,16 @@ SPEC = """### 1.1.1. Work in {place}
 
 
 class Folders(Night):
-    """Plans in docs, plan, app1/docs and app2/docs, and somebody who does their items by hand."""
+    """Plans in docs, plan, app1/docs and app2/docs."""
 
     def __init__(self, path: Path) -> None:
         specs = {f"{one}/implementation/1-a/1.1-x.md": SPEC.format(place=one, work="work.txt") for one in PLANS}
         super().__init__(path, **{name.replace("/", "__"): text for name, text in specs.items()})
 
-    def ask(self, *words: str, said: str | None = None, at: str = "", code: int = 0) -> dict[str, Any]:
+    def ask(self, *words: str, at: str = "") -> dict[str, Any]:
         """What a command of the loop over tasks prints as a document, in the directory `at`."""
-        given = {} if said is None else {"input": said, "stdin": None}
-        done = self.room.raymond("task-loop", *words, "--json", cwd=self.path / at, **given)
-        assert done.returncode == code, done.stderr
+        done = self.room.raymond("task-loop", *words, "--json", cwd=self.path / at)
+        assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 

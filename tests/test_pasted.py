@@ -27,10 +27,7 @@ _WORDS = {
     "cli/cost.py": ("many",),
     "cli/delivery.py": ("agent",),  # quoted by the caller
     "cli/demo.py": ("folder",),  # quoted before
-    "cli/init.py": ("way", "path", "flag"),  # quoted before
     "cli/loop_accepting.py": ("found.item", "entry.number"),
-    "cli/loop_driving.py": ("loop.loop",),
-    "cli/loop_handing.py": ("loop", "loop.loop"),
     "cli/loop_verbs.py": ("loop",),  # the name of a command
     "cli/ralph.py": ("near[0]",),  # a command of ours
     "cli/resume_usage.py": ("many",),
@@ -48,11 +45,7 @@ _WORDS = {
     "faces/overview.py": ("or_else", "name"),  # quoted before
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
     "loops/accepting.py": ("loop.loop",),
-    "loops/claude_files.py": ("command", "verb"),  # commands of ours
     "loops/formats/records.py": ("name",),  # in a comment of a document
-    "loops/handed/HAND.py": ("Step().settings.loop",),
-    "loops/handed/PARK.py": ("Step().settings.loop",),
-    "loops/handing.py": ("loop.loop",),
     "loops/judging.py": ("trees",),  # a commit and a reference of ours
     "loops/neighbours.py": ("loop", "unended.flag_of(one)"),  # quoted there
     "loops/opening.py": ("docs", "verb", "loop"),  # told, not to be pasted; words of ours

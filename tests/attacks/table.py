@@ -681,11 +681,6 @@ LOOPS = {
         "loops/test_checks.py::test_a_dangerous_command_cannot_hide_in_tables",
         "loops/test_selection.py::test_what_is_denied_is_denied_however_it_is_run",
     ),
-    "in internal mode, a sub-agent claims without work, edits its test, or records its item itself": (
-        "loops/test_internal.py::test_whoever_says_that_it_is_done_is_not_believed_and_told_why",
-        "loops/test_internal.py::test_a_changed_test_does_not_count",
-        "loops/test_internal.py::test_nobody_can_record_what_was_not_handed_out",
-    ),
 }
 
 ATTACKS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from folders import DONE, Folders
+from folders import Folders
 from looping import QUEUE, WAIT, Night
 from raymond.control import runs
 from raymond.loops import unended
@@ -15,27 +15,44 @@ from running import until
 
 pytestmark = pytest.mark.slow
 STATE = "app1/docs/.task-loop-state.json"
-OPEN = "error: an item of t is handed out to another program\n"
+OPEN = "error: t was cut off in the middle of an item: 1.1.1. Work in app1/docs\n"
 
 
-def handed(path: Path) -> Folders:
-    """An item of app1 is in work."""
+def cut_off(path: Path) -> Folders:
+    """An item of app1 is open: its loop was killed while its agent worked."""
     one = Folders(path)
     one.write(
         {"app2/docs/session_logs/20250117_0900_session.md": f"# S\n\n## Next Steps\n\n{QUEUE}", "P.md": "Do it.\n"}
     )
     one.commit("queue")
-    assert one.ask("next", "--id", "t", at="app1")["item"]["title"] == "1.1.1. Work in app1/docs"
+    kill(one, "app1")
     return one
 
 
+def kill(one: Folders, at: str, *flags: str) -> None:
+    """Kill a loop over tasks while its agent works; agents that come later do its items."""
+    one.agent(f"touch $TEST_ROOM/../half\n{WAIT}")
+    with one.room.start("-C", at, "task-loop", "start", "--id", "t", "--pause", "0s", *flags) as live:
+        until((one.path.parent / "half").exists, "the agent works")
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+        one.room.clear()
+    one.agent("echo b c >> work.txt; echo ITERATION_COMPLETE")
+
+
+def completes(one: Folders, at: str, *words: str) -> bool:
+    """Whether a loop over tasks there comes to its end."""
+    done = one.room.raymond("-C", at, "task-loop", *words)
+    return done.returncode == 0 and "completed: nothing that can be worked on is left" in done.stdout
+
+
 def hint(command: str) -> str:
-    return f"hint: {command} takes what became of it, raymond cancel t ends the loop\n"
+    return f"hint: {command} goes on with it, raymond cancel t ends the loop\n"
 
 
 @pytest.mark.parametrize("is_lost", ["", "gone", "broken", "copied"])
 def test_no_loop_works_over_the_open_item_of_another_folder(tmp_path: Path, is_lost: str) -> None:
-    one = handed(tmp_path)
+    one = cut_off(tmp_path)
     if is_lost == "gone":
         (one.path / STATE).unlink()
     elif is_lost == "broken":
@@ -46,57 +63,57 @@ def test_no_loop_works_over_the_open_item_of_another_folder(tmp_path: Path, is_l
     for words in (
         ("continuous-session", "start"),
         ("task-loop", "start", "--yes"),
-        ("task-loop", "next"),
-        ("story-loop", "next"),
+        ("story-loop", "start"),
         ("ralph", "../P.md", "--gate", "true"),
     ):
-        assert one.refused(*words, at="app2") == OPEN + hint("raymond -C ../app1 task-loop record")
+        assert one.refused(*words, at="app2") == OPEN + hint("raymond -C ../app1 task-loop resume")
     one.write({"stories.md": "- [ ] Handle empty input\n"})
     adding = ("prd", "import", "stories.md", "--docs", "plan", "--yes", "--verify", "true")
     done = one.room.raymond(*adding)
-    assert (done.returncode, done.stderr.endswith(OPEN + hint("raymond -C app1 task-loop record"))) == (2, True)
+    assert (done.returncode, done.stderr.endswith(OPEN + hint("raymond -C app1 task-loop resume"))) == (2, True)
     assert (one.subjects, one.git("branch", "--show-current")) == (before, branch)
     (one.path / "stories.md").unlink()
-    one.write({"app1/work.txt": "b\n"})
-    assert one.ask("record", said=DONE, at="app1")["verdict"] == "passed"
-    assert one.ask("next", at="app2", code=0)["item"]["title"] == "1.1.1. Work in app2/docs"
+    assert completes(one, "app1", "resume", "--yes")
+    assert completes(one, "app2", "start", "--pause", "0s")
 
 
 def test_no_loop_works_over_the_open_item_of_other_documents(tmp_path: Path) -> None:
     one = Folders(tmp_path)
-    one.ask("next", "--id", "t", "--docs", "plan")
-    for words in (("continuous-session", "start"), ("task-loop", "next"), ("task-loop", "next", "--docs", "app1/docs")):
-        assert one.refused(*words) == OPEN + hint("raymond task-loop record --docs plan")
-    assert one.refused("task-loop", "next", "--docs", "plan").startswith(
-        "error: an item is open: 1.1.1. Work in plan\n"
-    )
+    kill(one, ".", "--docs", "plan")
+    for words in (
+        ("continuous-session", "start"),
+        ("task-loop", "start"),
+        ("task-loop", "start", "--docs", "app1/docs"),
+    ):
+        said = one.refused(*words)
+        assert said == OPEN.replace("app1/docs", "plan") + hint("raymond task-loop resume --docs plan")
 
 
 def test_a_loop_that_lost_its_state_file_is_the_one_of_its_folder(tmp_path: Path) -> None:
-    one = handed(tmp_path)
+    one = cut_off(tmp_path)
     (one.path / STATE).unlink()
-    assert one.refused("task-loop", "next", at="app1").startswith("error: an item is open: 1.1.1. Work in app1/docs\n")
     (tmp_path / "link").symlink_to(one.path / "app1")
-    assert one.refused("task-loop", "next", at="../link").startswith("error: an item is open: ")
-    assert one.refused("task-loop", "next", "--docs", "app1/docs").startswith("error: an item is open: ")
+    for words, at in (((), "app1"), ((), "../link"), (("--docs", "app1/docs"), "")):
+        assert one.ask("status", *words, at=at)["workflow_id"] == "t"
 
 
 def test_the_status_of_a_folder_without_a_loop_names_where_there_is_one(tmp_path: Path) -> None:
-    one = handed(tmp_path)
+    one = cut_off(tmp_path)
     where = "task-loop t is in ../app1/docs: raymond -C ../app1 task-loop status\n"
     for verb in ("status", "stop", "resume"):
         done = one.room.raymond("task-loop", verb, cwd=one.path / "app2")
         assert (done.returncode, done.stdout + done.stderr) == (0, f"no active task loop\n{where}")
-    assert one.refused("task-loop", "record", at="app2") == f"error: no active task loop\nhint: {where}"
     assert one.ask("status", at="app2") == {"loop": "task-loop", "status": None, "state": None}
     assert one.ask("status", at="app1")["workflow_id"] == "t"
 
 
 def test_a_loop_begins_beside_one_of_which_no_item_is_open(tmp_path: Path) -> None:
-    one = handed(tmp_path)
-    one.write({"app1/work.txt": "b\n"})
-    one.ask("record", said=DONE, at="app1")
-    assert one.ask("next", "--id", "s", at="app2")["item"]["title"] == "1.1.1. Work in app2/docs"
+    one = Folders(tmp_path)
+    one.agent("echo ITERATION_COMPLETE")
+    flags = ("--pause", "0s", "--attempts", "1", "--on-fail", "pause")
+    assert one.room.raymond("-C", "app1", "task-loop", "start", "--id", "t", *flags).returncode == 3
+    one.agent("echo b c >> work.txt; echo ITERATION_COMPLETE")
+    assert completes(one, "app2", "start", "--id", "s", "--pause", "0s", "--on-dirty", "commit")
     assert one.ask("status", at="app1")["workflow_id"] == "t"
     assert one.ask("status", at="app2")["workflow_id"] == "s"
 
@@ -115,7 +132,8 @@ def test_a_loop_that_was_killed_is_not_resumed_from_another_folder(tmp_path: Pat
     assert said.startswith("error: t was cut off in the middle of an item: 1.1.1. Work in app1/docs\n")
     assert "hint: raymond -C ../app1 task-loop resume goes on with it, raymond cancel t ends the loop\n" in said
     assert one.room.raymond("cancel", "t").returncode == 0
-    assert one.ask("next", at="app2")["item"]["title"] == "1.1.1. Work in app2/docs"
+    one.agent("echo b c >> work.txt; echo ITERATION_COMPLETE")
+    assert completes(one, "app2", "start", "--pause", "0s")
 
 
 def test_a_loop_in_a_worktree_keeps_no_other_from_the_checkout(tmp_path: Path) -> None:
@@ -123,7 +141,8 @@ def test_a_loop_in_a_worktree_keeps_no_other_from_the_checkout(tmp_path: Path) -
     one.agent(f"touch $TEST_ROOM/../half\n{WAIT}echo b > work.txt; echo ITERATION_COMPLETE")
     with one.room.start("-C", "app1", "task-loop", "start", "--id", "t", "--pause", "0s", "--worktree") as live:
         until((tmp_path / "half").exists, "the agent works")
-        assert one.ask("next", at="app1")["item"]["title"] == "1.1.1. Work in app1/docs"
+        one.agent("echo b c >> work.txt; echo ITERATION_COMPLETE")
+        assert completes(one, "app1", "start", "--pause", "0s")
         shown = one.room.raymond("task-loop", "status").stdout
         assert "task-loop t is in ../room-t/app1 (running): cd ../room-t/app1 && raymond task-loop status" in shown
         live.signal(signal.SIGKILL)
@@ -138,6 +157,6 @@ def test_the_journal_of_a_loop_that_has_ended_need_not_be_read(tmp_path: Path) -
     os.utime(folder.journal)
     assert not runs.has_ended(folder), "something may have been added since"
     (tmp_path / "open").mkdir()
-    one = handed(tmp_path / "open")
+    one = cut_off(tmp_path / "open")
     assert not runs.has_ended(one.room.project.run("t"))
     assert [there.id for there in unended.every(one.room.project)] == ["t"]

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 import cli_reference
-from looping import Night
 from raymond import cli
 from raymond.language.tags import Transition
 from raymond.machine import events, failures
@@ -23,7 +22,6 @@ from raymond.machine.prices import Price
 from raymond.machine.run_started import Program, Recording
 from raymond.machine.sender import Sender
 from running import Room, until
-from typist import Typist
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON_PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
@@ -220,47 +218,6 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     allowed = ("Row", "Run", "Review", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
     # A script that no signal could end has no exit code, and a turn whose driver was killed no end: nobody has one here.
     assert check.unseen(*allowed) == ["Turn.ended: null", "Record.exit: null"], "a table promises what was not printed"
-
-
-INSIDE = """\
-1. [VERIFY: sh check.sh] Write the answer
-2. [VERIFY: false] Another
-3. A third
-   - On-fail: pause
-"""
-
-
-@pytest.mark.slow
-def test_what_a_loop_from_the_inside_prints_as_json_is_documented(tmp_path: Path) -> None:
-    check, night, said = Check(), Night(tmp_path, INSIDE), tmp_path / "said"
-    said.write_text("ITERATION_COMPLETE\n", "utf-8")
-    failed = tmp_path / "failed"
-    failed.write_text("no\n\nITERATION_FAILED\n", "utf-8")
-
-    def printed(*args: str, **given: Any) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(night.room.raymond("continuous-session", *args, "--json", **given).stdout)
-        return found
-
-    def recorded(*args: str, **given: Any) -> str:
-        found = printed("record", *args, **given)
-        check.document("Became", found, some="key")
-        return str(found["status"])
-
-    check.document("Handed item", printed("next", "--id", "n", "--max-time", "1h"))
-    with said.open() as message:
-        assert recorded("--wait", "0s", stdin=message) == "checking"
-    assert recorded() == "again"
-    check.document("Handed item", printed("next"))
-    night.write({"answer.txt": "42\n"})
-    with said.open() as message:
-        assert recorded(stdin=message) == "recorded"
-    for ended in ("recorded", "waiting"):
-        printed("next")
-        with failed.open() as message:
-            assert recorded(stdin=message) == ended
-    assert Typist(night.room, "answer", "n", "stop", "--no-resume").end() == 0
-    check.document("End", printed("next"))
-    assert check.unseen("Became", "End") == []
 
 
 def test_what_a_dry_run_prints_as_json_is_documented(

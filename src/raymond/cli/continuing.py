@@ -50,19 +50,8 @@ def _in_background(run: RunHandle, verb: str) -> int:
     failed = background.launch(run, foreground.as_before(run, ShowFlags()), _HOW)
     if failed and not failed.is_driven:
         return _kept(run, failed.trouble, verb, is_told=failed.is_told)
-    then = _handed(run) or f"{run.id} continues in the background: raymond attach {run.id}"
-    print(f"{verb}; {then}", file=sys.stderr)
+    print(f"{verb}; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)
     return 0
-
-
-def _handed(run: RunHandle) -> str:
-    """How a loop goes on whose items somebody else does; empty for every other run."""
-    if not run.start.loop:
-        return ""
-    from raymond.loops import settings
-
-    is_internal = settings.read(run.start.metadata.get(settings.VARIABLE, "")).internal
-    return f"raymond {run.start.loop} next goes on with it" if is_internal else ""
 
 
 def _kept(run: RunHandle, why: str, verb: str, *, is_told: bool = False) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from raymond import pasted
-from raymond.cli import flags, loop_flags, loop_group, loop_handing, loop_verbs
+from raymond.cli import flags, loop_flags, loop_group, loop_verbs
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
@@ -83,4 +83,3 @@ def learn(text: str, docs: str) -> int:
 
 
 loop_group.add_to(command, SESSION, starting.WORKFLOW)
-loop_handing.add_to(command, SESSION, _OWN[:3], _settings)

@@ -2,7 +2,7 @@
 
 import click
 
-from raymond.cli import flags, loop_verbs
+from raymond.cli import flags, internal_mode, loop_verbs
 from raymond.cli.flags import ResumeFlags
 from raymond.loops import learning
 from raymond.loops.settings import RALPH
@@ -19,6 +19,10 @@ def add_to(group: click.Group, loop: str, workflow: str) -> None:
     def status(docs: str, as_json: bool) -> int:
         """Show what the loop is doing, what it did and what is left."""
         return loop_verbs.status(loop, docs, as_json=as_json)
+
+    if loop != RALPH:
+        for verb in ("next", "record"):
+            group.add_command(internal_mode.command, verb)
 
     unit = "iteration" if loop == RALPH else "item"
 

@@ -10,15 +10,13 @@ from msgspec.structs import replace
 from raymond.cli import background, choice, flags, foreground, loop_flags, loop_questions, loop_verbs, prompt
 from raymond.cli import run as runs_of
 from raymond.cli.flags import StartFlags
-from raymond.control import config, runs
-from raymond.control import start as starts
-from raymond.control.handle import RunHandle
+from raymond.control import runs
 from raymond.control.start import Choices
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
 from raymond.loops import agenda as agendas
-from raymond.loops import documents, handing, opening, starting
+from raymond.loops import documents, opening, starting
 from raymond.loops.agenda import Agenda
 from raymond.loops.documents import LOGS
 from raymond.loops.opening import Place
@@ -133,33 +131,6 @@ class Start:
             print(said(f"dirty:  {opening.few(dirt)}: start asks what to do, or needs --on-dirty", sys.stdout))
         print("nothing was started")
         return 0
-
-
-def hand(loop: str, place: Place, given: dict[str, Any], more: dict[str, Any]) -> RunHandle | str:
-    """Start a loop whose items somebody else does; or say that there is nothing to do."""
-    id = starting.new_id(loop, given["id_"])
-    starting.check_new(id)
-    starting.check_alone(runs.here())
-    starting.check_open(runs.here())
-    place.repository.check_excludable()
-    if loop == SESSION:
-        _recover_log(place)
-    unused = {"pause": 0.0, "pause_on_fail": False, "summary_prompt": ""}
-    settings = replace(loop_flags.settings(loop, {**given, **unused}), internal=True, **more)
-    settings, agenda = agendas.prepare(place, settings)
-    _warn(agenda)
-    if not agenda.selection.ready:
-        return f"nothing to do: {agenda.nothing}"
-    opening.branch_for(place, id, settings)
-    tree = config.tree_of(os.getcwd())
-    options = starts.configured(starts.Options(id=id), config.load(tree), config.site_rules())
-    options.notify = []  # whoever asks for the items is there, and would be told of each
-    loaded = starts.load(handing.WORKFLOW)
-    loaded.workflow.name = loop
-    starts.prepare(loaded, options)
-    settings = _settled(place, id, settings, given["on_dirty"])
-    starting.archive(place.documents, loop)
-    return starting.begin(loaded, options, settings)
 
 
 def _warn(agenda: Agenda, opens: str = "") -> None:

@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from raymond import pasted
-from raymond.cli import background, foreground, loop_driving, loop_questions, loop_resuming, moves, prompt
+from raymond.cli import background, foreground, loop_questions, loop_resuming, moves, prompt
 from raymond.cli.flags import LimitFlags, ResumeFlags, ShowFlags
 from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
@@ -81,9 +81,6 @@ def stop(loop: str, docs: str) -> int:
         return 0
     inside.check_person(f"{loop} stop")
     id = found.loop.id
-    if found.loop.settings.internal:
-        print(loop_driving.stop(found.loop))
-        return 0
     if not found.is_driven:
         print(f"{id} is not running: raymond {loop} resume continues it, raymond cancel {id} ends it for good")
         return 0
@@ -123,12 +120,6 @@ def resume_or_say(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int
     return code or 0
 
 
-def none(place: Place, loop: str) -> UsageError:
-    """There is no such loop here from the inside; where there is one, or how it begins."""
-    beside = next(neighbours.beside(place, loop), "")
-    return UsageError(f"no active {name_of(loop)}", hint=beside or f"raymond {loop} next starts one")
-
-
 def _say_none(place: Place, loop: str) -> None:
     """Say that there is no such loop here, and where there is one."""
     print(f"no active {name_of(loop)}")
@@ -153,9 +144,6 @@ def take_up(
 
     `answers`: whoever asks for it has seen that the loop waits for a person, and wants it to go on.
     """
-    if found.loop is not None and found.loop.settings.internal and not found.loop.run.is_over:
-        hint = f"raymond {loop} next --resume goes on with it, raymond cancel {found.loop.id} ends it for good"
-        raise UsageError(f"{found.loop.id} is being run by another program (internal mode)", hint=hint)
     if found.is_elsewhere:
         host = found.state.get("host")
         raise UsageError(
@@ -179,7 +167,7 @@ def take_up(
     handle = RunHandle(found.loop.project, found.loop.id)
     if status == "stopping" and not abandonment.is_committing(found.loop):
         return _mark_complete(found.loop, given.show)
-    tell_unheeded(_HEEDED)
+    _tell_unheeded()
     if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
         tell(f"it waits for a person: raymond {loop} resume, or raymond answer {handle.id} continue")
         return 3
@@ -191,17 +179,12 @@ def take_up(
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
 
 
-def unheeded(heeded: frozenset[str]) -> list[str]:
-    """The flags that were typed and are about a loop that begins."""
+def _tell_unheeded() -> None:
+    """Say which flags were typed that are about a loop that begins, and do not count for one that is resumed."""
     context = click.get_current_context()
     options = [one for one in context.command.params if isinstance(one, click.Option) and one.name]
     typed = [one for one in options if context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE]
-    return [max(one.opts, key=len) for one in typed if one.name not in heeded]
-
-
-def tell_unheeded(heeded: frozenset[str]) -> None:
-    """Say which flags were typed that do not count for a loop that is resumed; `heeded` do."""
-    if ignored := unheeded(heeded):
+    if ignored := [max(one.opts, key=len) for one in typed if one.name not in _HEEDED]:
         do = "does" if len(ignored) == 1 else "do"
         tell(f"the loop is resumed with the settings it has: {', '.join(ignored)} {do} not apply")
 

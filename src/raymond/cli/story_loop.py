@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from raymond.cli import flags, loop_flags, loop_group, loop_handing, loop_verbs
+from raymond.cli import flags, loop_flags, loop_group, loop_verbs
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
@@ -42,11 +42,10 @@ def start(given: StartFlags, **own: Any) -> int:
 
 def _settings(own: dict[str, Any]) -> dict[str, Any]:
     """The settings that only this loop has."""
-    return {name: own[name] for name in ("most", "story", "skip_manual", "create_tasks", "runs_tasks") if name in own}
+    return {name: own[name] for name in ("most", "story", "skip_manual", "create_tasks", "runs_tasks")}
 
 
 loop_group.add_to(command, STORIES, starting.WORKFLOW)
-loop_handing.add_to(command, STORIES, (*_OWN[:3], _OWN[4]), _settings)
 command.commands.pop("status")
 
 

@@ -33,19 +33,6 @@ def stdin(most: int = MOST) -> str:
     return _trimmed(_decoded(sys.stdin.buffer.read(most + 1), "stdin", most))
 
 
-def end_of_stdin(most: int) -> tuple[str, bool]:
-    """The text on stdin, or no more than its end; and whether something before that is missing."""
-    import sys
-
-    data, is_cut = sys.stdin.buffer.read(most + 1), False
-    while len(data) > most:
-        is_cut, data = True, data[-most:]
-        data += sys.stdin.buffer.read(most)
-    if is_cut:
-        data = data[next((at for at, one in enumerate(data[:4]) if one & 0xC0 != 0x80), 0) :]
-    return _trimmed(_decoded(data, "stdin", most)), is_cut
-
-
 def file(path: str, what: str, most: int = MOST) -> str:
     """The text of a regular file, without the line break at its end."""
     return exposure.check(_trimmed(read(path, most, pipes=False)), what)

@@ -38,9 +38,7 @@ def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False) 
 
 
 def conclude(loop: LoopRun) -> None:
-    """Write down how it ended; one that whoever does its items only has not asked for the next has not."""
-    if loop.settings.internal and not loop.run.is_over:
-        return
+    """Write down how it ended."""
     if loop.loop != RALPH or os.path.isdir(loop.documents.folder):
         with _told("it was not noted how everything stands"):
             _note_pause(loop)
@@ -90,14 +88,14 @@ def document(loop: LoopRun, code: int) -> dict[str, Any]:
     return {
         "workflow_id": loop.id,
         "loop": loop.loop,
-        "mode": "internal" if loop.settings.internal else "external",
+        "mode": "external",
         "status": status_of(loop),
         "is_running": False,
         "ended": summary.how(loop),
         "exit_code": code,
         "sessions": ledger.sessions,
         "most": loop.settings.most or None,
-        "cost": None if loop.settings.internal else round(loop.run.cost, 6),
+        "cost": round(loop.run.cost, 6),
         "seconds": round(loop.run.now - loop.run.started_at, 3),
         "branch": loop.settings.branch or None,
         "worktree": loop.top if loop.worktree else None,

@@ -151,8 +151,6 @@ def read(reply: str, error: str, output: str, gate: Mapping[str, object], reject
         return Failure(verdict, error, output, is_red=gate.get("verdict") in (FAILED, TIMED_OUT))
     if reply.startswith((REFUSED, NO_PLAN)):
         return Failure(FAILED, reply)
-    if markers.has(reply, markers.NOT_DONE):
-        return Failure(FAILED, f"not done: {markers.without(reply).strip()}")
     if markers.has(reply, markers.FAILED):
         return Failure(GAVE_UP, f"the agent said that it cannot do this: {markers.without(reply).strip()}")
     if reply == NOTHING:

@@ -56,9 +56,9 @@ def edit(
 
 
 def _at_work(found: Found | None) -> LoopRun | None:
-    """The loop whose agent is at an item now, or may be: whoever does the items of another one can always write."""
+    """The loop whose agent is at an item now, or may be."""
     loop = found.loop if found else None
-    if loop is None or loop.run.is_over or not (loop.ledger.open or loop.settings.internal):
+    if loop is None or loop.run.is_over or not loop.ledger.open:
         return None
     return loop
 

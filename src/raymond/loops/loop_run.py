@@ -3,7 +3,7 @@
 import json
 import os
 
-from raymond.loops import documents, ledger, settings
+from raymond.loops import ledger, settings
 from raymond.loops.documents import Documents
 from raymond.loops.formats import queue
 from raymond.loops.ledger import Ledger
@@ -17,9 +17,6 @@ from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.system import git
 from raymond.system.files import make_private
-
-HANDED = "handed"
-"""The file in the folder of the loop with the number of the question that was handed out last."""
 
 
 class LoopRun:
@@ -63,10 +60,6 @@ class LoopRun:
     def worker(self) -> Agent | None:
         """The agent that an item was given to, if it has not handed it back."""
         return next((one for one in self.run.agents.values() if "iteration" in (one.variables or {})), None)
-
-    def is_out(self, worker: Agent) -> bool:
-        """Whether this attempt at its item was handed out to somebody."""
-        return documents.read(self.file(HANDED)).strip() == f"{worker.id} {worker.asks}"
 
     def selection(self) -> Selection:
         """What there is to do now besides what is open, and what of it can be worked on."""

@@ -6,6 +6,7 @@ from time import time
 from typing import Any, TextIO
 
 from raymond.control import runs
+from raymond.faces.words import money
 from raymond.loops import accepting, checks, ending, summary
 from raymond.loops.formats.foreign_text import cut, one_line
 from raymond.loops.formats.item import Item
@@ -31,8 +32,6 @@ def status_of(found: Found) -> str:
         return ending.status_of(loop)
     if loop.is_stopping:
         return "stopping"
-    if loop.settings.internal and not found.is_driven:
-        return "running" if loop.ledger.open else "paused"
     return "running" if found.is_driven else "paused" if loop.run.stop or found.status == "paused" else "interrupted"
 
 
@@ -61,8 +60,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     ascii_ = os.environ.get("TERM") == "dumb"
     yield f"{loop.loop} {loop.id}"
     gap = " " if loop.loop == RALPH else ""  # its longest label is longer
-    mode = "INTERNAL" if loop.settings.internal else "EXTERNAL"
-    yield f"Mode:     {gap}{mode}, {status_of(found).upper()}"
+    yield f"Mode:     {gap}EXTERNAL, {status_of(found).upper()}"
     most = loop.settings.most
     unit = f"{UNITS[loop.loop].capitalize()}:"
     yield f"{unit:<10}{gap if len(unit) < 10 else ' '}{summary.used(ledger.sessions, most)}"
@@ -77,7 +75,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         if ledger.open.get("log"):
             yield f"Log:      {gap}{loop.documents.shown('session_logs', ledger.open['log'])}"
     yield f"Elapsed:  {gap}{lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
-    yield f"Cost:     {gap}{summary.cost(loop)}"
+    yield f"Cost:     {gap}{money(loop.run)}"
     commits = [one.commit[:12] for one in ledger.entries if one.commit]
     named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
     if commits or loop.settings.branch:

@@ -1,9 +1,7 @@
 """The lines with which agents of a loop end their work; each counts only on a line of its own."""
 
 COMPLETE, FAILED, ALL_DONE = "ITERATION_COMPLETE", "ITERATION_FAILED", "LOOP_COMPLETE"
-NOT_DONE = "RAYMOND_NOT_DONE"
-"""What `record --failed` writes besides `FAILED`: no agent has said that it cannot be done."""
-_ALL = (COMPLETE, FAILED, ALL_DONE, NOT_DONE)
+_ALL = (COMPLETE, FAILED, ALL_DONE)
 
 
 def has(text: str, marker: str) -> bool:

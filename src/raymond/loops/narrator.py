@@ -16,7 +16,6 @@ from raymond.machine.events import (
     AgentMoved,
     AgentPaused,
     AgentStarted,
-    AskEnded,
     AskStarted,
     Decision,
     EvaluatorEnded,
@@ -90,8 +89,6 @@ class Narrator(Quiet):
         item, state = self._items[agent], self._states.get(agent, "")
         match event:
             case StepFinished() if state in _WORK:
-                return [log_line.implemented()]
-            case AskEnded(state="HANDED.py"):  # somebody else has done it
                 return [log_line.implemented()]
             case StepStarted(phase="gate"):
                 return [log_line.verifying(item.get("check", ""))]

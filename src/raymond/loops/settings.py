@@ -84,10 +84,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Of the loop over sessions: items of its queue are done when tasks of specs are."""
     asks: bool = False
     """Somebody is there to judge what no command can check."""
-    internal: bool = False
-    """Its items are done by whoever asks for them, such as a sub-agent of the program that asks."""
-    deadline: float = 0.0
-    """Of such a loop: when no more items begin; 0 for never."""
     typed: dict[str, str] = {}
     """Flags that were typed and that whoever goes on with another loop types again."""
 

@@ -211,9 +211,6 @@ def check_open(project: Project, own: str = "") -> None:
         if there.loop == RALPH and there.settings.commit == "never":
             continue  # nothing is compared when it goes on
         ends = f"raymond cancel {there.id} ends the loop"
-        if there.settings.internal:
-            hint = f"{unended.command(there, 'record')} takes what became of it, {ends}"
-            raise UsageError(f"an item of {there.id} is handed out to another program", hint=hint)
         title = foreign_text.cut(there.ledger.open.get("title", ""), 100)
         hint = f"{unended.command(there, 'resume')} goes on with it, {ends}"
         raise UsageError(f"{there.id} was cut off in the middle of an item: {title}", hint=hint)

@@ -26,9 +26,6 @@ _HOW = {
     "exhausted": "limit: {why}",
     "impossible": "failed: {why}",
 }
-_HAND = "HAND.py"
-_INTERNAL = (_HAND, "PARK.py")
-"""Where a loop waits whose items somebody else does."""
 _ANSWERS = {"PAUSE.py": "continue", "MANUAL.py": "yes"}
 """The word with which each question lets the loop go on."""
 NO_TASKS = "it has no tasks"
@@ -52,8 +49,6 @@ def how(loop: LoopRun) -> str:
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
     asked = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
-    if any(one.status == ASKING and one.state in _INTERNAL for one in loop.run.agents.values()) and not asked:
-        return f"waits for {_resume(loop)}"
     why = ledger.why or asked.partition("\n")[0] or words.reason(loop.run) or "it waits for a person"
     return why if why.startswith("paused ") else f"paused: {why}"
 
@@ -72,7 +67,7 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield f"- Run window: {_time(run.started_at)} to {_time(run.now)} ({lasted(run.now - run.started_at)})"
     yield f"- {unit} used: {used(ledger.sessions, loop.settings.most)}"
     yield f"- Success rate: {rate(ledger)}"
-    yield f"- Cost: {cost(loop)}"
+    yield f"- Cost: {words.money(loop.run)}"
     commits = [one.commit[:_COMMIT] for one in ledger.entries if one.commit]
     named = f" ({', '.join(commits)})" if commits else ""
     if loop.settings.branch:
@@ -101,11 +96,6 @@ def _lines(loop: LoopRun) -> Iterator[str]:
 def used(count: int, most: int) -> str:
     """How many of its items a loop has begun, of how many."""
     return f"{count} of {most}" if most else f"{count} (no limit)"
-
-
-def cost(loop: LoopRun) -> str:
-    """What it cost, as far as that is known."""
-    return "unknown: whoever does the items pays" if loop.settings.internal else words.money(loop.run)
 
 
 def rate(ledger: Ledger) -> str:
@@ -184,8 +174,6 @@ def advice(loop: LoopRun) -> list[str]:
         found.append(f"decide about a change of what decides a check: raymond review {loop.id}")
     elif (asking := _asking(loop)) and asking.state == "MANUAL.py":
         found.append(f"say whether it is done: raymond inbox shows the question, {_answering(loop, asking)} answers it")
-    elif asking and loop.settings.internal:
-        found.append(f"go on: {_answering(loop, asking)}; end it: raymond answer {loop.id} stop")
     elif not loop.run.is_over:
         found.append(f"go on: {_resume(loop)}{_answers(loop)}")
     elif remaining(loop):
@@ -217,7 +205,7 @@ def _rest(loop: LoopRun) -> str:
     only = ""
     if loop.loop == STORIES and any(why.startswith(NO_TASKS) for _, why in loop.ledger.passed):
         only = f" {pasted.flag('--story', remaining(loop)[0].partition(':')[0], 'ID')}"
-    return f"raymond {loop.loop} {'next' if loop.settings.internal else 'start'}{only}{_typed(loop)}"
+    return f"raymond {loop.loop} start{only}{_typed(loop)}"
 
 
 def _judges(loop: LoopRun, entry: Entry) -> str:
@@ -289,9 +277,9 @@ def asked(loop: LoopRun) -> str:
 
 
 def _asking(loop: LoopRun) -> Agent | None:
-    """The agent whose question a person has to answer: one that waits for an item to be done asks nobody."""
+    """The agent whose question a person has to answer."""
     for one in () if loop.run.is_over else loop.run.agents.values():
-        if one.status == ASKING and (one.state not in _INTERNAL or one.question.startswith(FAILS)):
+        if one.status == ASKING:
             return one
     return None
 
@@ -303,10 +291,6 @@ def _answering(loop: LoopRun, agent: Agent) -> str:
 
 
 def _resume(loop: LoopRun) -> str:
-    if loop.settings.internal:
-        waiting = [one for one in loop.run.agents.values() if one.status == ASKING and one.state == _HAND]
-        is_out = loop.is_out(waiting[0]) if waiting else bool(loop.ledger.open)
-        return f"raymond {loop.loop} {'record' if is_out else 'next'}"
     more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
     limit = loop.run.stop.limit if loop.run.stop else ""
     return f"raymond {loop.loop} resume{more.get(limit, '')}"

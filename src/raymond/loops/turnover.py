@@ -54,8 +54,6 @@ def collected(step: Step) -> Ledger:
             take_closing(ledger, outcome)
         elif outcome["state"] in ("PAUSE.py", "ANSWER.py"):
             answered(ledger, outcome)
-        elif outcome["state"] in ("PARK.py", "GO.py"):
-            unparked(ledger, outcome)
         elif outcome["status"] == "done":
             ledger.entries.append(entry_of(json.loads(outcome["result"])))
         else:
@@ -74,12 +72,6 @@ def answered(ledger: Ledger, outcome: dict[str, str]) -> None:
         ledger.ended, ledger.why = "stopped", "an item failed, and nobody could be asked"
     elif outcome["result"].strip().casefold() in (STOP_HERE, "abort", "n", "no"):
         ledger.ended, ledger.why = "stopped", "a person said so"
-
-
-def unparked(ledger: Ledger, outcome: dict[str, str]) -> None:
-    """Somebody asks for the next item, or for the end."""
-    if outcome["status"] != "done" or outcome["result"].strip() == STOP_HERE:
-        ledger.ended, ledger.why = "stopped", "somebody asked for it"
 
 
 def _broken(step: Step, ledger: Ledger, error: str) -> Entry:
@@ -205,7 +197,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     is_again, failures = _is_again(ledger, item), _failures(ledger, item)
     ledger.sessions += 0 if is_again else 1
     slot, now = str(len(ledger.entries) + 1), time()
-    pause = step.settings.pause if ledger.entries and not step.settings.internal else 0.0
+    pause = step.settings.pause if ledger.entries else 0.0
     base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
     begin_with(step, ledger, base)
     ledger.open = {
@@ -234,8 +226,6 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
 
 def first_state(item: Item, settings: Settings) -> str:
     """Where the agent of an item begins: what somebody calls done is checked before anybody is paid for it."""
-    if settings.internal:
-        return "HAND.py"
     if item.is_plan:
         return "PLAN.md"
     return "CHECK.py" if item.is_claimed else "WORK.md"
