@@ -116,7 +116,7 @@ def _save_work(project: Project, id: str, *, force: bool) -> None:
         return
     from raymond.control import workspaces
 
-    place = workspaces.at(project, id)
+    place = workspaces.at(project, RunHandle(project, id).start)
     if not place.is_there or (force and not os.path.isdir(project.tree)):
         return
     try:

@@ -358,6 +358,12 @@ def _backend(workflow: Workflow, loaded: Loaded, options: Choices) -> str:
     return SCRIPTED[0] if is_meant and found not in SCRIPTED else found
 
 
+def backends_of(loaded: Loaded, options: Choices) -> list[str]:
+    """What answers the prompts of a run."""
+    named = [state.policy.backend for state in loaded.workflow.states.values() if state.kind == "prompt"]
+    return [one or _backend(loaded.workflow, loaded, options) for one in named]
+
+
 def _key() -> str:
     """A random UUID; the module for them takes longer to import than a run takes to begin."""
     digits = bytearray(os.urandom(16))

@@ -48,7 +48,7 @@ def check(project: Project, start: RunStarted, workflow: Workflow) -> None:
     if f"{project.home.path}/".startswith(f"{project.tree}/"):
         hint = "set RAYMOND_HOME to a folder elsewhere, or --workspace here"
         raise UsageError(f"the runs of this project are kept in it: {project.home.path}", hint=hint)
-    if git.top(start.cwd) and publish.held(project.tree, f"refs/raymond/{start.workflow_id}/tip"):
+    if not start.loop and git.top(start.cwd) and publish.held(project.tree, f"refs/raymond/{start.workflow_id}/tip"):
         tip = f"refs/raymond/{start.workflow_id}/tip"
         raise UsageError(f"{tip} has the work of an earlier run", hint=f"take another --id, or git update-ref -d {tip}")
     home.check(start.lend)
@@ -94,20 +94,21 @@ def place_of(project: Project, run: Run, workflow: Workflow) -> Place | None:
     way = way_of(run.start, workflow)
     if way == "here":
         return None
-    id = run.start.workflow_id
-    return at(project, id, way)
+    return at(project, run.start, way)
 
 
-def at(project: Project, id: str, way: Way = "isolated") -> Place:
-    """The workspace of a run, whether or not there is one."""
-    return Place(project.run(id).workspace, project.tree, id, project.home.path, way)
+def at(project: Project, start: RunStarted, way: Way = "isolated") -> Place:
+    """The workspace of a run, whether or not there is one. A loop makes its own commits of what counts."""
+    id = start.workflow_id
+    saves = "left" if start.loop else "tip"
+    return Place(project.run(id).workspace, project.tree, id, project.home.path, way, saves=saves)
 
 
 def describe(project: Project, run: Run) -> str:
     """Where the agents of a run with a workspace work, and how much room that takes; empty without one."""
-    if run.tree is None:
+    if run.tree is None and not run.start.loop:
         return ""
-    place = find(project, run)
+    place = at(project, run.start)
     if not place.is_there:
         return f"workspace: it went when the run ended; the work is in {place.tip}" if run.saved else ""
     way = place.known().way
@@ -127,10 +128,11 @@ class Applied(Struct, frozen=True):
 def find(project: Project, run: Run) -> Place:
     """The workspace of a run; refused when it has none."""
     start, id = run.start, run.start.workflow_id
-    if run.tree is None:
+    place = at(project, start)
+    if run.tree is None and not (start.loop and place.is_there):
         hint = "its agents work in the project itself" if start.workspace == "here" else "it has not begun"
         raise UsageError(f"{id} has no workspace", hint=hint)
-    return at(project, id)
+    return place
 
 
 def apply(project: Project, run: Run) -> Applied:

@@ -128,6 +128,29 @@ def head(top: str) -> str:
     return said if _is_commit(said) else ""
 
 
+def reference(top: str, name: str) -> str:
+    """The commit that a reference names; empty when there is none."""
+    git = _git_directory(top) if top else None
+    if not git:
+        return ""
+    found = _reference(git, _common(git), name) or ""
+    if _is_commit(found):
+        return found
+    said = _ask(top, "rev-parse", "-q", "--verify", f"{name}^{{commit}}")[1].strip()
+    return said if _is_commit(said) else ""
+
+
+def checked_out(cwd: str) -> list[str]:
+    """What HEAD says in each worktree of the repository that holds `cwd`."""
+    common = _common_above(cwd)
+    if not common:
+        return []
+    folder = os.path.join(common, "worktrees")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    heads = [os.path.join(common, "HEAD"), *(os.path.join(folder, name, "HEAD") for name in names)]
+    return [_line(path) or "" for path in heads]
+
+
 def _reference(git: str, common: str, name: str) -> str | None:
     loose = _line(os.path.join(git, name))
     if loose is None and common != git:

@@ -99,6 +99,15 @@ class Room:
         files = checkout.follow(self._checks.slot, self._tree.slot, self.base, tree, keep=was_green)
         self.files = [path.decode() for path in files if _is_text(path)]
 
+    @property
+    def checkout(self) -> str:
+        """Where the files are that a check finds."""
+        return self._checks.slot.tree
+
+    def changed(self, but: str) -> str:
+        """The tree in the checkout, with what was changed in its files since it was put there, `but` for a folder."""
+        return checkout.changed(self._checks.slot, self._tree.slot, but)
+
     def keep_products(self) -> None:
         """The check was green: what it built may stay for the next one."""
         replace(f"{self._checks.slot.path}/{_GREEN}", b"")

@@ -8,18 +8,20 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
 from raymond.errors import WorkspaceError
 from raymond.system import folders, git
-from raymond.system.files import make_private
+from raymond.system.files import contents, make_private
 from raymond.workspace import harvest, publish
 from raymond.workspace.repository import Repository
 
 _NOTHING = b""
 _OTHER = b"something else"
+Unite = Callable[[str, str], str]
+"""What a file says that two sides have changed: the person's text, and that of the work."""
 
 
 class Done(Struct, frozen=True):
@@ -31,15 +33,18 @@ class Done(Struct, frozen=True):
     conflicts: list[str]
 
 
-def apply(top: str, run: str, base: str, tip: str) -> Done:
-    """Write what changed from commit `base` to commit `tip`; what an earlier call wrote may be changed again."""
+def apply(top: str, run: str, base: str, tip: str, united: Mapping[str, Unite] = {}) -> Done:
+    """Write what changed from commit `base` to commit `tip`; what an earlier call wrote may be changed again.
+
+    Files that are `united` may have changed on both sides.
+    """
     with _staging(top, f"apply-{run}") as staged:
         repository = Repository(os.path.join(staged, "git"), os.path.join(staged, "rules"))
         make_private(os.path.join(staged, "files"))
         make_private(repository.worktree)
         repository.make(top, git.head(top))
         applied = f"refs/raymond/{run}/applied"
-        done = _apply(repository, top, staged, [base, *publish.held(top, applied)], tip)
+        done = _apply(repository, top, staged, [base, *publish.held(top, applied)], tip, united)
         if not done.conflicts:
             publish.hold(repository, top, applied, tip, tip)
         return done
@@ -61,7 +66,9 @@ def _staging(top: str, name: str) -> Iterator[str]:
             folders.remove(name, fd)
 
 
-def _apply(repository: Repository, top: str, staged: str, before: list[str], tip: str) -> Done:
+def _apply(
+    repository: Repository, top: str, staged: str, before: list[str], tip: str, united: Mapping[str, Unite]
+) -> Done:
     """Write what differs from the commits `before`; a file that is as one of them has it was not changed by anybody."""
     root = os.fsencode(top)
     repository.ask("read-tree", before[0])
@@ -73,6 +80,13 @@ def _apply(repository: Repository, top: str, staged: str, before: list[str], tip
     standing = _standing(repository, top, staged, wanted)
     ours = {path: {new, *(one[path][0] for one in changes if path in one)} for path, new in wanted.items()}
     conflicts = [path for path in wanted if standing[path] not in ours[path]]
+    for path in [one for one in conflicts if os.fsdecode(one) in united and wanted[one] and standing[one] != _OTHER]:
+        mode, blob = wanted[path].split()
+        mine = contents(os.fsdecode(os.path.join(root, path))).decode("utf-8", "surrogateescape")
+        theirs = repository.ask("cat-file", "blob", blob.decode("ascii")).decode("utf-8", "surrogateescape")
+        both = united[os.fsdecode(path)](mine, theirs)
+        wanted[path] = repository.put(mode, both.encode("utf-8", "surrogateescape"))
+        conflicts.remove(path)
     missing = {path: new for path, new in wanted.items() if standing[path] != new}
     if not conflicts and missing:
         _check_writable(root, missing)

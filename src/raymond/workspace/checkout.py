@@ -17,7 +17,7 @@ import msgspec
 from raymond.system import folders
 from raymond.system.files import contents, make_private, replace
 from raymond.workspace import carried, files, tree
-from raymond.workspace.harvest import Stat, entries_of, folders_of, ignored, seen
+from raymond.workspace.harvest import Stat, entries_of, folders_of, ignored, mode_of, seen, write_blobs
 from raymond.workspace.repository import Repository
 from raymond.workspace.slot import Origin, Slot
 
@@ -58,6 +58,25 @@ def follow(slot: Slot, source: Slot, base: Origin, wanted: str, *, keep: bool) -
         new = {path: (one, files.stat_of(slot, path)) for path, one in missing.items()}
         replace(_note(slot), marshal.dumps({**kept, **new}))
         return entries
+
+
+def changed(slot: Slot, source: Slot, but: str) -> str:
+    """The tree that was put into the checkout with what was changed in its files since, `but` for those in a folder."""
+    repository = Repository(source.git, source.rules)
+    written = {path: one for path, one in (_load(slot) or {}).items() if not path.startswith(os.fsencode(f"{but}/"))}
+    now: dict[bytes, Stat] = {}
+    lines: dict[str, bytes] = {os.fsdecode(path): entry for path, (entry, _) in (_load(slot) or {}).items()}
+    for path, (_, known) in written.items():
+        try:
+            found = files.stat_of(slot, path)
+        except OSError:
+            del lines[os.fsdecode(path)]
+            continue
+        if found != known and (stat.S_ISREG(found[0]) or stat.S_ISLNK(found[0])):
+            now[path] = found
+    blobs = write_blobs(repository, slot.tree, source.rules, now, now, f"{slot.path}/links")
+    lines |= {os.fsdecode(path): mode_of(now[path]) + b" " + blob for path, blob in blobs.items()}
+    return repository.changed(repository.empty_tree(), lines)
 
 
 def place_again(slot: Slot, source: Slot, base: Origin) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import marshal
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from time import monotonic, sleep
@@ -11,14 +12,16 @@ from raymond.errors import WorkspaceError
 from raymond.language.ways import Way
 from raymond.system import folders, terminals
 from raymond.system.files import contents, private
-from raymond.workspace import enter, harvest, plan, publish, tree
+from raymond.workspace import harvest, plan, publish, tree
 from raymond.workspace.harvest import Harvest
 from raymond.workspace.repository import Repository, is_full
 from raymond.workspace.slot import SOON, Origin, Slot
 
 PATIENCE = 2.0
 """Seconds to wait for what is inside of a tree to end."""
-_ENTER = os.path.abspath(enter.__file__)
+_ANSWER = 10.0
+"""Seconds for what is asked inside."""
+_ENTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "enter.py")
 
 
 class Place:
@@ -97,7 +100,7 @@ class Place:
         aside: str,
     ) -> tuple[list[str], str]:
         """What to start, and in which directory, so that `argv` runs in `cwd` of the tree. `aside` holds the plan."""
-        if way == "copy":
+        if way != "isolated":
             return argv, self.outside(cwd)
         made = plan.make(
             self.slot,
@@ -135,6 +138,26 @@ class Place:
             raise WorkspaceError(f"the workspace cannot be entered: {why.strerror}")
         return code
 
+    def said(self, argv: list[str], cwd: str) -> list[str]:
+        """The lines that a command prints where agents work; none if it fails."""
+        name = f"ask-{os.getpid()}"
+        aside = f"{self.slot.path}/{name}.plan"
+        environment = {b"PATH": os.environb.get(b"PATH", b"")}
+        argv, start_in = self.entered(
+            argv, way=self.way, cwd=cwd, name=name, environment=environment, only_reads=True, aside=aside
+        )
+        try:
+            done = subprocess.run(
+                argv, cwd=start_in, env=environment, capture_output=True, timeout=_ANSWER, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return []
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+        is_told = self.refusal(name, done.returncode) is None and done.returncode == 0
+        return done.stdout.decode("utf-8", "replace").splitlines() if is_told else []
+
     def refusal(self, name: str, exit_code: int | None) -> OSError | None:
         """Why a step could not enter; None when it could. Nothing of it is inside any more."""
         until = monotonic() + PATIENCE
@@ -150,7 +173,11 @@ class Place:
         with contextlib.suppress(OSError):
             os.unlink(path)
         number, _, text = said.partition(" ")
-        return OSError(int(number), text) if exit_code == enter.FAILED and number.isdigit() else None
+        if not number.isdigit():
+            return None
+        from raymond.workspace import enter  # it needs ctypes, and hardly any step is refused
+
+        return OSError(int(number), text) if exit_code == enter.FAILED else None
 
     @property
     def is_full(self) -> bool:

@@ -126,7 +126,11 @@ class Repository:
                 if f"user.{name.lower()} ".encode() not in known:
                     env[f"GIT_{what}_{name}"] = default
         above = [word for parent in parents for word in ("-p", parent)]
-        return self.ask("commit-tree", tree, *above, given=message.encode(), env=env).decode("ascii").strip()
+        return (
+            self.ask("commit-tree", tree, *above, given=message.encode("utf-8", "replace"), env=env)
+            .decode("ascii")
+            .strip()
+        )
 
     def entries(self, tree: str) -> dict[bytes, bytes]:
         """Every file of a tree: path -> mode and blob."""
@@ -221,6 +225,10 @@ class Repository:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{self.path}/{index}")
 
+    def empty_tree(self) -> str:
+        """The tree without a file."""
+        return self.ask("hash-object", "-w", "-t", "tree", "--stdin").decode("ascii").strip()
+
     def merged(self, ours: str, theirs: str) -> tuple[str, list[str]]:
         """The tree of a merge of two commits, and the paths in which they conflict; no file is touched."""
         said = self.ask("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs, fails=[1])
@@ -265,9 +273,14 @@ def call(
     given: bytes = b"",
     fails: Iterable[int] = (),
     seconds: float | None = None,
+    *,
+    tells: bool = False,
 ) -> bytes:
-    """What a command of git printed. OSError: the machine had no room; WorkspaceError: git failed."""
-    words = " ".join(argv[:2])
+    """What a command of git printed, or with `tells` its exit code.
+
+    OSError: the machine had no room; WorkspaceError: git failed.
+    """
+    words = f"git {next(argv[at] for at in range(1, len(argv), 2) if argv[at] != '-c')}"
     try:
         # It inherits the lock of the tree: see Slot.alone.
         done = subprocess.run(
@@ -276,7 +289,7 @@ def call(
     except subprocess.TimeoutExpired:
         raise WorkspaceError(f"`{words}` took longer than {seconds:g}s") from None
     if done.returncode == 0 or done.returncode in fails:
-        return done.stdout
+        return b"%d" % done.returncode if tells else done.stdout
     said = done.stderr.decode("utf-8", "replace").strip()
     for text, number in _FAULTS.items():
         # Where a file cannot be written, git does not always say why.

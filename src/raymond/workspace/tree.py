@@ -27,6 +27,8 @@ _DEPTH = 5
 """How many repositories may borrow objects of each other; git's own limit."""
 _HERE = "use --workspace here"
 _RULES = (b".gitignore", b".gitattributes")
+_PATIENCE = 10.0
+"""Seconds for git where an agent has worked."""
 
 
 def objects_at(number: int) -> str:
@@ -116,7 +118,7 @@ def make(
         repository = Repository(slot.git, slot.rules)
         make_private(slot.rules)
         repository.make(top, head)
-        _take_index(repository, top, head)
+        take_index(repository, top, head)
         found = carried.survey(repository, top, carry)
         tree = snapshot(repository, top, found)
         commit = head
@@ -152,10 +154,11 @@ def make_of(
         repository.make(top, commit)
         found = carried.Carried([], [], [], [], [])
         if way != "here":
-            _take_index(repository, top, git.head(top))
+            take_index(repository, top, git.head(top))
             found = carried.survey(repository, top, carry)
         base = _origin(way, top, commit, commit, repository.tree_of(commit), found)
         began = repository.tree_of(began)
+        vouched = repository.tree_of(vouched)
         base = msgspec.structs.replace(base, branch=branch, began=began, kept=kept, vouched=vouched)
         if way == "here":
             repository.ask("read-tree", base.tree)
@@ -257,7 +260,7 @@ def moved(slot: Slot, base: Origin, top: str) -> Origin:
     return base
 
 
-def _take_index(repository: Repository, top: str, head: str) -> None:
+def take_index(repository: Repository, top: str, head: str) -> None:
     """Begin with the person's index, which knows what has not changed since it was written."""
     own = git.directories(top)[0]
     try:
@@ -270,10 +273,14 @@ def _take_index(repository: Repository, top: str, head: str) -> None:
 
 def snapshot(repository: Repository, top: str, found: carried.Carried) -> str:
     """The tree of the checkout as it stands."""
-    changed = repository.ask("diff-files", "-z", "--name-only", worktree=top).split(b"\0")
-    given = b"\0".join([*filter(None, changed), *found.untracked, b""])
-    if given != b"":
-        repository.ask("update-index", "--add", "--remove", "-z", "--stdin", given=given.lstrip(b"\0"), worktree=top)
+    said = repository.ask("diff-files", "-z", "--name-status", worktree=top).split(b"\0")
+    changed = dict(zip(said[1::2], said[::2], strict=False))
+    # Git does not look for a file behind a link, or below another file: what is gone is named as gone.
+    gone = [path for path, status in changed.items() if status == b"D"]
+    here = [*(path for path in changed if path not in set(gone)), *found.untracked]
+    for paths, how in ((gone, ["--force-remove"]), (here, ["--add", "--replace"])):
+        if paths:
+            repository.ask("update-index", *how, "-z", "--stdin", given=b"\0".join([*paths, b""]), worktree=top)
     return repository.ask("write-tree").decode("ascii").strip()
 
 
@@ -302,7 +309,8 @@ def lend(lent: str, repository: Repository, base: Origin, *, index: str, worktre
     common = git.directories(top)[1]
     settings = git.settings(top)
     remotes = [(key, without_login(value)) for key, value in settings if _is_remote(key)]
-    replace(f"{lent}/config", configuration(head, [*contents_settings(settings), *remotes]))
+    given = contents_settings(settings)
+    replace(f"{lent}/config", configuration(head, [one for one in given if not one[0].startswith("filter.")]))
     if os.path.exists(f"{repository.path}/shallow"):
         shutil.copyfile(f"{repository.path}/shallow", f"{lent}/shallow")
     refs = git.references(top)
@@ -318,7 +326,13 @@ def lend(lent: str, repository: Repository, base: Origin, *, index: str, worktre
     replace(f"{lent}/objects/info/alternates", alternates(objects))
     borrowing = Repository(lent, worktree)
     borrowing.ask("read-tree", index)
-    borrowing.ask("update-index", "-q", "--refresh", fails=[1])
+    try:
+        # Attributes that an agent has left there run no filter of the person's, and may be a pipe.
+        borrowing.ask("update-index", "-q", "--refresh", fails=[1], seconds=_PATIENCE)
+    except WorkspaceError:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{lent}/index.lock")
+    replace(f"{lent}/config", configuration(head, [*given, *remotes]))
     if base.way == "isolated":
         places = "".join(f"{objects_at(number)}\n" for number in range(len(objects)))
         replace(f"{lent}/objects/info/alternates", places.encode("ascii"))
