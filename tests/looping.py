@@ -14,17 +14,31 @@ LOG = "docs/session_logs/20250117_0900_session.md"
 QUEUE = "1. [VERIFY: sh check.sh] Write the answer\n"
 CHECK = "grep -q 42 answer.txt\n"
 HONEST = "echo 42 > answer.txt; echo '## Summary'; echo 'I wrote it.'; echo ITERATION_COMPLETE"
+LOOPS = ("continuous-session", "task-loop", "story-loop")
+WAY = "copy"
+"""Where agents of these tests work: apart from the checkout, and able to find the files of the test."""
 SIGNED = "echo '[GNUPG:] SIG_CREATED D' >&2; echo '-----BEGIN PGP SIGNATURE-----'\n"
 """What a script does at its end that stands for gpg."""
 WAIT = "while [ ! -e $TEST_ROOM/../go ]; do sleep 0.02; done\n"
 """A line of an agent that waits until the test has made the file `go`."""
 
 
+class LoopRoom(Room):
+    """A room whose loops work in a copy, unless a command says otherwise."""
+
+    def argv(self, *args: str) -> list[str]:
+        starts = "ralph" in args and not set(args) & {"status", "stop", "resume", "eject", "--help"}
+        starts = starts or ("start" in args and bool(set(args) & set(LOOPS)))
+        says = "--workspace" in args or ("ralph" in args and {"--no-commit", "never"} & set(args))
+        more = ["--workspace", WAY] if starts and not says else []
+        return super().argv(*args, *more)
+
+
 class Night:
     """A room that is a repository, with a queue and an agent that does what a script says."""
 
     def __init__(self, path: Path, queue: str = QUEUE, agent: str = HONEST, **files: str) -> None:
-        self.room = Room(path)
+        self.room = LoopRoom(path)
         self.path = self.room.path
         self.git("init", "-q", "-b", "main", ".")
         self.git("config", "user.name", "Ada")
@@ -65,7 +79,7 @@ class Night:
 
     def loop(self, *args: str, verb: str = "start", loop: str = "continuous-session") -> Ran:
         """One command of the loop, to its end."""
-        more = ("--id", "n", "--pause", "0s") if verb == "start" and "--id" not in args else ()
+        more = ["--id", "n", "--pause", "0s"] if verb == "start" and "--id" not in args else []
         done = self.room.raymond(loop, verb, *more, *args)
         id = args[args.index("--id") + 1] if "--id" in args else "n"
         return Ran(self.room, id, done.returncode, done.stdout, done.stderr)
@@ -77,16 +91,30 @@ class Night:
 
     @property
     def subjects(self) -> list[str]:
-        """The subjects of all commits, oldest first."""
-        return self.git("log", "--reverse", "--format=%s").splitlines()
+        """The subjects of all commits on the loop's branch, oldest first."""
+        return self.git("log", "--reverse", "--format=%s", self.tip).splitlines()
+
+    @property
+    def tip(self) -> str:
+        """The last commit of the loop that began last; HEAD where none has a branch."""
+        asked = ("for-each-ref", "--sort=-committerdate", "--format=%(refname)", "refs/raymond/*/tip")
+        return next(iter(self.git(*asked).splitlines()), "HEAD")
 
     def text(self, name: str) -> str:
-        return (self.path / name).read_text("utf-8")
+        """What a file says at the tip; a state file is in the checkout."""
+        if name.endswith("-state.json"):
+            return (self.path / name).read_text("utf-8")
+        return self.git("cat-file", "blob", f"{self.tip}:{name}") + "\n"
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file at the tip."""
+        return bool(self.git("ls-tree", "--name-only", self.tip, name))
 
     @property
     def logs(self) -> list[str]:
-        """The names of the session logs, oldest first."""
-        return sorted(one.name for one in (self.path / "docs/session_logs").iterdir())
+        """The names of the session logs at the tip, oldest first."""
+        found = self.git("ls-tree", "--name-only", self.tip, "docs/session_logs/").splitlines()
+        return sorted(one.rpartition("/")[2] for one in found)
 
 
 def killed(night: Night, *, stopping: bool = False, files: Mapping[str, str] = {}) -> None:

@@ -112,7 +112,7 @@ class Live:
         self._out, self._err = (room.path.parent / f"{room.commands}.{name}" for name in ("out", "err"))
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "raymond", *args],
+                room.argv(*args),
                 cwd=room.path,
                 env={**room.environment, **environment},
                 stdin=subprocess.DEVNULL,
@@ -179,10 +179,14 @@ class Room:
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
 
+    def argv(self, *args: str) -> list[str]:
+        """What starts a command of Raymond."""
+        return [sys.executable, "-m", "raymond", *args]
+
     def raymond(self, *args: str, **given: Any) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "raymond", *args],
+            self.argv(*args),
             cwd=given.pop("cwd", self.path),
             env=self.environment | given.pop("environment", {}),
             text=True,
@@ -194,8 +198,9 @@ class Room:
     def popen(self, *args: str) -> "subprocess.Popen[bytes]":
         """Start a command that is not waited for here."""
         quiet = subprocess.DEVNULL
-        argv = [sys.executable, "-m", "raymond", *args]
-        return subprocess.Popen(argv, cwd=self.path, env=self.environment, stdin=quiet, stdout=quiet, stderr=quiet)
+        return subprocess.Popen(
+            self.argv(*args), cwd=self.path, env=self.environment, stdin=quiet, stdout=quiet, stderr=quiet
+        )
 
     def command(self, files: Mapping[str, str], *args: str, id: str = "r") -> Ran:
         """Start a workflow with the real command and wait for its end."""

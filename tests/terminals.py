@@ -103,7 +103,7 @@ class Pane:
 def terminal(room: Room, *args: str) -> Iterator[Pane]:
     """A real terminal in which the real command runs."""
     pane = Pane(room, 100)
-    command = shlex.join([sys.executable, "-m", "raymond", *args])
+    command = shlex.join(room.argv(*args))
     try:
         pane.tmux("new-session", "-d", "-x", "100", "-y", "24", f"{command}; echo code $?; exec sleep 600")
         yield pane

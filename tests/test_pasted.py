@@ -44,11 +44,13 @@ _WORDS = {
     "faces/next_commands.py": ("agent",),
     "faces/overview.py": ("or_else", "name"),  # quoted before
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
-    "loops/accepting.py": ("loop.loop",),
+    "loops/finding.py": ("where", "loop.loop", "verb", "flag_of(loop)"),  # quoted before; names of ours
     "loops/formats/records.py": ("name",),  # in a comment of a document
+    "loops/hooks.py": ("name",),  # of a hook
     "loops/judging.py": ("trees",),  # a commit and a reference of ours
-    "loops/neighbours.py": ("loop", "unended.flag_of(one)"),  # quoted there
+    "loops/loop_status.py": ("loop.loop",),
     "loops/opening.py": ("docs", "verb", "loop"),  # told, not to be pasted; words of ours
+    "loops/person.py": ("loop.loop",),
     "loops/prd_import.py": ("'|'.join(KINDS)", "one"),  # kinds of files
     "loops/selection.py": ("pattern",),
     "loops/starting.py": ("loop",),
@@ -59,7 +61,6 @@ _WORDS = {
     ),
     "loops/story_planning.py": ("names",),  # ids of tasks
     "loops/task_items.py": ("reason",),  # told, not to be pasted
-    "loops/unended.py": ("where", "loop.loop", "verb", "flag_of(loop)"),  # quoted before; names of ours
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted
     "system/files.py": ("run",),

@@ -7,7 +7,6 @@ import pty
 import re
 import select
 import struct
-import sys
 import termios
 import time
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ class Typist:
             os.chdir(room.path)
             _set_columns(columns)
             known = {**room.environment, "TERM": "xterm", "INPUTRC": "/dev/null", **environment}
-            argv = [*program] or [sys.executable, "-m", "raymond", *args]
+            argv = [*program] or room.argv(*args)
             os.execvpe(argv[0], argv, known)
 
     def type(self, text: str) -> None:

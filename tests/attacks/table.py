@@ -599,23 +599,28 @@ LOOPS = {
         "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[edits the state file]",
     ),
     "it amends the person's commit, or replaces the whole history": (
-        "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[amends]",
+        "loops/test_cheats.py::test_an_honest_agent_counts[amends]",
     ),
-    "it commits on another branch": (
-        "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[switches branches]",
-    ),
+    "it commits on another branch": ("loops/test_cheats.py::test_an_honest_agent_counts[switches branches]",),
     "it makes commits that name a task which a person is to judge": (
-        "loops/test_judged.py::test_only_commits_that_a_journal_knows_are_shown_to_whoever_judges",
+        "loops/test_judged.py::test_no_commit_of_an_agent_s_own_is_shown_to_whoever_judges",
     ),
-    "it shows what git ignored": ("loops/test_attacks.py::test_it_is_set_aside_and_named[a rule that is gone]",),
+    "it shows what git ignored": ("loops/test_attacks.py::test_it_does_not_end_the_night[a rule that is gone]",),
     "it leaves a key in a file, also with NULs or in UTF-16, in a name, a link, a message or progress.md": (
         "loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[leaves a secret]",
         "loops/test_attacks.py::test_it_is_set_aside_and_named[a key beside a NUL]",
         "loops/test_attacks.py::test_it_is_set_aside_and_named[a key in two bytes]",
         "loops/test_attacks.py::test_it_is_set_aside_and_named[a key as a name]",
         "loops/test_attacks.py::test_it_is_set_aside_and_named[a key as a link]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a key in a message]",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a key in the progress]",
+        "loops/test_attacks.py::test_it_does_not_end_the_night[a key in a message]",
+        "loops/test_attacks.py::test_it_does_not_end_the_night[a key in the progress]",
+    ),
+    "it lets a filter of the person's run on its files, by attributes that it hides from Raymond": (
+        "loops/test_attacks.py::test_it_does_not_end_the_night[attributes behind a rule]",
+    ),
+    "it prepares a cheat over several items": (
+        "loops/test_branch.py::test_the_closing_check_ends_a_cheat_that_was_prepared_over_several_items",
+        "loops/test_branch.py::test_what_an_earlier_night_may_not_change_the_next_one_may_not_either",
     ),
     "it adds a file of 20 MB": ("loops/test_cheats.py::test_a_cheat_does_not_count_and_is_named[adds a large file]",),
     "it adds a workflow of CI": (
@@ -623,7 +628,7 @@ LOOPS = {
         "loops/test_attacks.py::test_it_is_set_aside_and_named[capitals]",
     ),
     "it leaves a repository inside of the project": (
-        "loops/test_attacks.py::test_a_repository_of_its_own_is_not_committed_so_a_person_looks",
+        "loops/test_attacks.py::test_of_a_repository_of_its_own_only_the_files_are_committed",
     ),
     "it leaves a process that writes once its work was looked at": (
         "loops/test_attacks.py::test_a_process_that_an_agent_left_running_is_gone_before_the_commit",
@@ -635,7 +640,7 @@ LOOPS = {
     ),
     "it writes summaries, or rewrites progress.md": (
         "loops/test_attacks.py::test_summaries_of_an_agent_are_put_back_and_named",
-        "loops/test_attacks.py::test_it_is_set_aside_and_named[a key in a summary]",
+        "loops/test_attacks.py::test_it_does_not_end_the_night[a key in a summary]",
         "loops/test_attacks.py::test_the_progress_can_be_added_to_and_not_rewritten",
     ),
     "it leads records out of the tree by links": (
@@ -657,15 +662,8 @@ LOOPS = {
         "loops/test_task_loop.py::test_an_agent_cannot_change_what_decides_about_tasks",
         "loops/test_story_loop.py::test_an_agent_cannot_say_that_a_story_passes",
     ),
-    "in any other loop, it marks tasks or stories as done, or changes their checks (named, and counts)": (
-        "loops/test_plan_marks.py::test_what_an_agent_of_a_session_marks_in_a_plan_is_in_the_summary",
-        "loops/test_plan_marks.py::test_a_task_is_named",
-        "loops/test_plan_marks.py::test_stories_are_named",
-    ),
-    "it leaves a spec where git does not see it": ("loops/test_sight.py::test_a_spec_that_an_agent_hides_is_not_done",),
-    "it lets a hook of the project change a spec after the check": (
-        "loops/test_hooked.py::test_a_hook_changes_no_document_of_the_loop",
-        "loops/test_hooked.py::test_a_hook_that_removes_itself_changes_no_document_either",
+    "it lets a hook of the project change files after the check": (
+        "loops/test_attacks.py::test_a_message_hook_that_changes_files_does_not_change_the_commit",
     ),
     "it adds a task to a spec, or smuggles something into a plan": (
         "loops/test_task_loop.py::test_a_task_that_an_agent_adds_is_only_proposed",

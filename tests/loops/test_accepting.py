@@ -13,8 +13,14 @@ pytestmark = pytest.mark.slow
 AGENT = "echo 42 > answer.txt; mkdir -p .github; echo x > .github/ci.yml; echo ITERATION_COMPLETE"
 
 
-def aside(path: Path) -> Night:
-    night = Night(path, "1. [VERIFY: sh check.sh] Write the answer\n2. [BLOCKED: later] Publish\n", AGENT)
+def aside(path: Path, since: str = "") -> Night:
+    """A night with an item that was set aside; `since` is what another one did then."""
+    queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [BLOCKED: later] Publish\n"
+    if since:
+        queue += "3. [NO-VERIFY] Second\n   - May: check.sh\n"
+    night = Night(
+        path, queue, f'if grep -q "^# Second" "$PROMPT"; then {since}; echo done; else {AGENT}; fi' if since else AGENT
+    )
     assert night.loop().code == 1
     assert "[BLOCKED: waits for a person (raymond review n): added .github/ci.yml" in night.text(
         f"docs/session_logs/{night.logs[-1]}"
@@ -22,10 +28,9 @@ def aside(path: Path) -> Night:
     return night
 
 
-def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_head(tmp_path: Path) -> None:
-    night = aside(tmp_path)
-    night.write({"other.txt": "since then\n"})
-    night.commit("since then")
+def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_tip(tmp_path: Path) -> None:
+    night = aside(tmp_path, "echo since then > other.txt")
+    head = night.git("rev-parse", "HEAD")
     shown = night.room.raymond("review", "n").stdout
     assert "n, item 1: Write the answer: review" in shown
     assert "+42" in shown
@@ -39,15 +44,15 @@ def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_head(tmp_p
     assert person.end() == 0
     assert "a twin of this directory" not in person.said
     assert night.subjects[-1] == "feat: write the answer"
-    assert night.git("show", "HEAD:answer.txt") == "42"
-    assert night.git("show", "HEAD:.github/ci.yml") == "x"
-    assert night.git("show", "HEAD:other.txt") == "since then"
-    assert night.git("status", "--porcelain") == ""
+    assert night.git("show", "raymond/n:answer.txt") == "42"
+    assert night.git("show", "raymond/n:.github/ci.yml") == "x"
+    assert night.git("show", "raymond/n:other.txt") == "since then"
+    assert (night.git("rev-parse", "HEAD"), night.git("status", "--porcelain")) == (head, "")
     left = night.text(f"docs/session_logs/{night.logs[-1]}").partition("## Next Steps")[2]
     assert "Write the answer" not in left
     assert "Publish" in left
     assert night.room.raymond("review", "n").stderr == "nothing of n waits for a review\n"
-    made = f"accepted, commit {night.git('rev-parse', 'HEAD')[:12]}"
+    made = f"accepted, commit {night.git('rev-parse', night.tip)[:12]}"
     assert f"  ✓ Write the answer ({made})\n" in night.loop(verb="status").out
     assert json.loads(night.loop("--json", verb="status").out)["failed"][0]["decided"] == made
 
@@ -67,9 +72,10 @@ def test_what_waits_in_two_loops_is_listed_with_what_it_can_be_judged_by(tmp_pat
     assert [*item] == re.findall(r"^\| `(\w+)` \|", page.partition("\n## ")[0], re.MULTILINE)
     assert (item["item"], item["words"]) == (1, "The check\nwas wrong.")
     log = f"docs/session_logs/{night.logs[-1]}"
-    night.write({log: night.text(log).replace("## Next Steps\n", "## Next Steps\n\n- [VERIFY: true] Publish\n")})
+    left = night.text(log).replace("## Next Steps\n", "## Next Steps\n\n- [VERIFY: true] Publish\n")
+    night.write({"docs/session_logs/20991231_0900_session.md": left})
     night.agent(AGENT)
-    assert "(raymond review n): green only" in night.loop("--id", "m", "--on-dirty", "commit").out
+    assert "(raymond review n): green only" in night.loop("--id", "m").out
     several = night.room.raymond("review")
     assert (several.returncode, several.stdout) == (2, "")
     assert re.findall(r"^  raymond review (\w) .* 1 to review$", several.stderr, re.MULTILINE) == ["m", "n"]
@@ -87,9 +93,7 @@ def test_what_waits_in_two_loops_is_listed_with_what_it_can_be_judged_by(tmp_pat
 
 
 def test_what_does_not_fit_any_more_becomes_a_branch(tmp_path: Path) -> None:
-    night = aside(tmp_path)
-    night.write({"answer.txt": "43\n"})
-    night.commit("another answer")
+    night = aside(tmp_path, "echo 43 > answer.txt")
     person = Typist(night.room, "accept")
     person.sees("commit this")
     person.type("y\n")
@@ -99,17 +103,14 @@ def test_what_does_not_fit_any_more_becomes_a_branch(tmp_path: Path) -> None:
     assert night.text("answer.txt") == "43\n"
 
 
-def test_what_is_red_with_todays_head_is_not_committed(tmp_path: Path) -> None:
-    night = aside(tmp_path)
-    night.write({"check.sh": "grep -q 43 answer.txt\n"})
-    night.commit("another check")
+def test_what_is_red_with_todays_tip_is_not_committed(tmp_path: Path) -> None:
+    night = aside(tmp_path, "echo grep -q 43 answer.txt > check.sh")
     person = Typist(night.room, "accept", "n", "1")
     person.sees("commit this")
     person.type("y\n")
     person.sees("its check is not green here")
     assert person.end() == 1
-    assert not (night.path / "answer.txt").exists()
-    assert night.git("status", "--porcelain") == ""
+    assert not night.has("answer.txt")
 
 
 def test_what_is_rejected_is_in_the_queue_again(tmp_path: Path) -> None:
@@ -128,14 +129,14 @@ def test_what_is_rejected_is_in_the_queue_again(tmp_path: Path) -> None:
 
 def test_what_was_rejected_cannot_be_accepted(tmp_path: Path) -> None:
     night = aside(tmp_path)
-    head = night.git("rev-parse", "HEAD")
     assert night.room.raymond("reject", "n", "1", "no CI, please").returncode == 0
+    tip = night.git("rev-parse", night.tip)
     for item, told in (("1", "the work of 1 does not wait for a review"), (None, "nothing of n waits for a review")):
         refused = night.room.raymond("accept", "n", *([item] if item else []))
         assert (refused.returncode, refused.stdout) == (2, "")
         assert refused.stderr == f"error: {told}\nhint: raymond status n shows what its agents are doing\n"
-    assert night.git("rev-parse", "HEAD") == head
-    assert not (night.path / "answer.txt").exists()
+    assert night.git("rev-parse", night.tip) == tip
+    assert not night.has("answer.txt")
 
 
 def test_what_is_accepted_was_journaled_wherever_its_reference_points_now(tmp_path: Path) -> None:
@@ -143,13 +144,13 @@ def test_what_is_accepted_was_journaled_wherever_its_reference_points_now(tmp_pa
     night.git("checkout", "-q", "-b", "evil")
     night.write({"answer.txt": "42, and worse\n", "evil.txt": "evil\n"})
     night.git("update-ref", "refs/raymond/n/1.1", night.commit("evil"))
-    night.git("checkout", "-q", "raymond/n")
+    night.git("checkout", "-q", "main")
     person = Typist(night.room, "accept", "n", "1")
     assert "evil" not in person.sees("commit this")
     person.type("y\n")
     assert person.end() == 0
-    assert night.git("show", "HEAD:answer.txt") == "42"
-    assert "evil.txt" not in night.git("ls-tree", "--name-only", "HEAD").split()
+    assert night.git("show", "raymond/n:answer.txt") == "42"
+    assert not night.has("evil.txt")
 
 
 def test_an_agent_accepts_edits_and_teaches_nothing(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ COMMANDS = {
 def test_an_agent_changes_neither_queue_nor_learnings_nor_the_end(tmp_path: Path, name: str) -> None:
     raymond = f"R='{sys.executable} -m raymond'\n"
     night = Night(
-        tmp_path, QUEUE, f"{raymond}{COMMANDS[name]} 2>> ../said\necho 42 > answer.txt\necho ITERATION_COMPLETE"
+        tmp_path,
+        QUEUE,
+        f"{raymond}(cd $TEST_ROOM; {COMMANDS[name]}) 2>> $TEST_ROOM/../said\necho 42 > answer.txt\necho ITERATION_COMPLETE",
     )
     ran = night.loop()
     assert ran.code == 0, ran.err
@@ -38,8 +40,8 @@ def test_an_agent_changes_neither_queue_nor_learnings_nor_the_end(tmp_path: Path
 def test_an_agent_decides_nothing_that_was_set_aside(tmp_path: Path, verb: str) -> None:
     agent = f"""
     R='{sys.executable} -m raymond'
-    if [ -e ../first ]; then $R {verb} 2>> ../said; echo 42 > answer.txt
-    else touch ../first; mkdir -p .github; echo x > .github/ci.yml; echo 42 > answer.txt; fi
+    if [ -e $TEST_ROOM/../first ]; then $R {verb} 2>> $TEST_ROOM/../said; echo 42 > answer.txt
+    else touch $TEST_ROOM/../first; mkdir -p .github; echo x > .github/ci.yml; echo 42 > answer.txt; fi
     echo ITERATION_COMPLETE
     """
     night = Night(tmp_path, QUEUE, agent)

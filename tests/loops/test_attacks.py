@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from looping import HONEST, SIGNED, Night
+from looping import HONEST, LOG, SIGNED, Night
 
 pytestmark = pytest.mark.slow
 TOKEN = "16C7e42F292c6912E7710c838347Ae178B4a"
 DONE = "echo 42 > answer.txt; echo ITERATION_COMPLETE"
 SET_ASIDE = {
     # what it is called: what the agent does, the verdict, what the summary says
-    "a rule that is gone": (": > .gitignore", "review", "made git see .env, which it ignored"),
     "a key beside a NUL": (f"printf 'a\\0ghp_%s' {TOKEN} > k.bin", "review", "GitHub token into k.bin"),
     "a key in two bytes": (
         f"printf 'ghp_%s' {TOKEN} | iconv -t UTF-16LE > k.txt",
@@ -22,21 +21,6 @@ SET_ASIDE = {
     ),
     "a key as a name": (f"touch ghp_{TOKEN}", "review", "GitHub token into the name of a file"),
     "a key as a link": (f"ln -s ghp_{TOKEN} link", "review", "GitHub token into link"),
-    "a key in a message": (
-        f"git commit -q --allow-empty -m 'ghp_{TOKEN}'",
-        "review",
-        "GitHub token into the message",
-    ),
-    "a key in the progress": (
-        f"echo 'ghp_{TOKEN}' >> docs/progress.md",
-        "review",
-        "GitHub token into docs/progress.md",
-    ),
-    "a key in a summary": (
-        f"mkdir -p docs/summaries; echo ghp_{TOKEN} > docs/summaries/x.md",
-        "review",
-        "GitHub token into docs/summaries/x.md",
-    ),
     "a key behind many names": (
         f"mkdir -p .github; for n in $(seq 30); do touch .github/$n-{'x' * 200}; done; echo ghp_{TOKEN} > k.txt",
         "review",
@@ -57,6 +41,7 @@ def night_of(path: Path, script: str) -> Night:
     night.write({"tools/hooks/pre-commit": "#!/bin/sh\n"})
     (night.path / "tools/hooks/pre-commit").chmod(0o755)
     night.commit("more")
+    night.git("config", "filter.mine.clean", "touch $TEST_ROOM/../ran; cat")
     night.git("branch", "kept")
     night.git("tag", "v1")
     hook = night.path / ".git/hooks/pre-commit"
@@ -76,10 +61,10 @@ def test_it_is_set_aside_and_named(tmp_path: Path, name: str) -> None:
     assert (failed["verdict"], night.state["completedItems"]) == (verdict, []), ran.out
     assert told in ran.out
     assert (night.git("rev-parse", "main"), night.git("rev-parse", "kept")) == (main, kept)
-    assert night.git("symbolic-ref", "HEAD") == "refs/heads/raymond/n"
+    assert night.git("symbolic-ref", "HEAD") == "refs/heads/main"
     assert night.git("rev-parse", "v1") == main
-    assert not (night.path / "answer.txt").exists()
-    assert night.text(".env") == "MINE=1\n", "a person's file that git ignores stays"
+    assert not night.has("answer.txt")
+    assert (night.path / ".env").read_text("utf-8") == "MINE=1\n", "a person's file that git ignores stays"
     assert (tmp_path / "outside/thesis.txt").read_text("utf-8") == "years of work\n"
     assert not (tmp_path / "ran").exists(), "nothing of the agent's runs in Raymond's name"
     assert os.access(night.path / ".git/hooks/pre-commit", os.X_OK)
@@ -88,6 +73,11 @@ def test_it_is_set_aside_and_named(tmp_path: Path, name: str) -> None:
 
 
 HARMLESS = {
+    "attributes behind a rule": "echo .gitattributes > tools/.gitignore; echo '* filter=mine' > tools/.gitattributes",
+    "a rule that is gone": ": > .gitignore",
+    "a key in a message": f"git commit -q --allow-empty -m 'ghp_{TOKEN}'",
+    "a key in the progress": f"echo 'ghp_{TOKEN}' >> docs/progress.md",
+    "a key in a summary": f"mkdir -p docs/summaries; echo ghp_{TOKEN} > docs/summaries/x.md",
     "a folder that becomes a link": "mv tools things; ln -s things tools",
     "a folder for the progress": "mkdir -p docs/progress.md/x",
     "a pipe for the learnings": "mkfifo docs/critical-learnings.md",
@@ -101,7 +91,10 @@ def test_it_does_not_end_the_night(tmp_path: Path, name: str) -> None:
     night = night_of(tmp_path, HARMLESS[name])
     ran = night.loop("--attempts", "1")
     assert ran.code == 0, ran.out + ran.err
-    assert night.git("show", "HEAD~1:answer.txt") == "42"
+    assert night.git("show", f"{night.tip}~1:answer.txt") == "42"
+    assert not night.has(".env")
+    assert not (tmp_path / "ran").exists(), "nothing of the agent's runs in Raymond's name"
+    assert TOKEN not in night.git("log", "-p", "raymond/n")
 
 
 def test_a_foreign_checkout_leads_no_document_out_of_the_tree(tmp_path: Path) -> None:
@@ -123,11 +116,12 @@ def test_a_foreign_checkout_leads_no_document_out_of_the_tree(tmp_path: Path) ->
 def test_logs_that_git_ignores_are_no_queue(tmp_path: Path) -> None:
     night = Night(tmp_path)
     night.write({".gitignore": "docs/session_logs/\n"})
+    night.git("rm", "-q", "--cached", LOG)
     night.git("add", ".gitignore")
     night.git("commit", "-qm", "ignore")
     ran = night.loop()
     assert ran.code == 2
-    assert "git ignores docs/session_logs (`docs/session_logs/` in .gitignore)" in ran.err
+    assert f"git ignores {LOG}" in ran.err
 
 
 def test_what_red_tries_made_is_part_of_the_green_commit(tmp_path: Path) -> None:
@@ -139,8 +133,8 @@ def test_what_red_tries_made_is_part_of_the_green_commit(tmp_path: Path) -> None
     night.agent(agent.replace("echo ITERATION", "sleep 0; echo ITERATION"))
     ran = night.loop("--attempts", "1", "--on-fail", "retry")
     assert ran.code == 0, ran.out
-    assert night.git("ls-tree", "--name-only", "HEAD").split().count("a.txt") == 1
-    assert night.git("ls-tree", "--name-only", "HEAD").split().count("b.txt") == 1
+    assert night.git("ls-tree", "--name-only", night.tip).split().count("a.txt") == 1
+    assert night.git("ls-tree", "--name-only", night.tip).split().count("b.txt") == 1
 
 
 def test_the_progress_can_be_added_to_and_not_rewritten(tmp_path: Path) -> None:
@@ -152,7 +146,7 @@ def test_the_progress_can_be_added_to_and_not_rewritten(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert night.text("docs/progress.md").startswith("# Progress\n\nolder\n")
     assert "9/9" not in night.text("docs/progress.md")
-    assert "rewrote docs/progress.md, which was put back" in ran.out
+    assert "the agent changed docs/progress.md, which Raymond writes" in ran.out
 
 
 def test_a_hook_that_leaves_something_running_is_not_waited_for(tmp_path: Path) -> None:
@@ -178,50 +172,53 @@ def test_a_message_hook_that_changes_files_does_not_change_the_commit(tmp_path: 
 @pytest.mark.parametrize(
     ("queue", "says", "commits"),
     [
-        ("1. [VERIFY: sh check.sh] Write the answer\n", "ITERATION_COMPLETE", ["write the answer"]),
-        ("1. [NO-VERIFY] Write the answer\n", "ITERATION_COMPLETE", ["write the answer"]),
-        ("1. [VERIFY: sh check.sh] Give up\n2. [NO-VERIFY] Write it\n", "ITERATION_FAILED", ["write it"]),
+        ("1. [VERIFY: sh check.sh] Write the answer\n", "ITERATION_COMPLETE", ["feat: write the answer"]),
+        ("1. [NO-VERIFY] Write the answer\n", "ITERATION_COMPLETE", ["feat: write the answer"]),
+        (
+            "1. [VERIFY: sh check.sh] Give up\n2. [NO-VERIFY] Write it\n",
+            "ITERATION_FAILED",
+            ["chore(loop): records", "feat: write it"],
+        ),
     ],
     ids=["checked", "not checked", "given up"],
 )
 def test_a_process_that_an_agent_left_running_is_gone_before_the_commit(
     tmp_path: Path, queue: str, says: str, commits: list[str]
 ) -> None:
-    waits = "(env -i setsid sh -c 'echo $$ > pid; exec sleep 600' < /dev/null > /dev/null 2>&1 &)"
-    leaves = f"cd ..; {waits}\nwhile [ ! -s pid ]; do sleep 0.02; done; cd room; echo 42 > answer.txt; echo {says}"
-    night = Night(tmp_path, queue, agent=f"if [ ! -e ../pid ]; then\n{leaves}\nelse\n{HONEST}\nfi")
+    pid = tmp_path / "pid"
+    waits = f"(env -i setsid sh -c 'echo $$ > {pid}; exec sleep 600' < /dev/null > /dev/null 2>&1 &)"
+    leaves = f"{waits}\nwhile [ ! -s {pid} ]; do sleep 0.02; done; echo 42 > answer.txt; echo {says}"
+    night = Night(tmp_path, queue, agent=f"if [ ! -e {pid} ]; then\n{leaves}\nelse\n{HONEST}\nfi")
     hook = night.path / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\n! grep -q sleep /proc/$(cat ../pid)/cmdline 2> /dev/null\n", "utf-8")
+    hook.write_text(f"#!/bin/sh\n! grep -q sleep /proc/$(cat {pid})/cmdline 2> /dev/null\n", "utf-8")
     hook.chmod(0o755)
     try:
         night.loop("--attempts", "1")
     finally:
         night.room.clear()
-    assert night.subjects == ["start", *(f"feat: {one}" for one in commits), "chore(loop): records"]
+    assert night.subjects == ["start", *commits, "chore(loop): records"]
 
 
-CHANGES = "while [ ! -e ../now ]; do sleep 0.02; done; echo broken > answer.txt; touch ../changed"
-"""What a process does that is not the agent's, such as an editor: it changes a file when the test wants it."""
-NOW = "#!/bin/sh\ntouch ../now; while [ ! -e ../changed ]; do sleep 0.02; done\n"
+CHANGES = "while [ ! -e now ]; do sleep 0.02; done; cd $(cat tree); [ -e check.sh ] && echo broken > answer.txt; touch $OLDPWD/changed"
+"""What a process does that outlives its agent: it changes a file of the tree when the test wants it."""
+NOW = "#!/bin/sh\ntouch $TEST_ROOM/../now; while [ ! -e $TEST_ROOM/../changed ]; do sleep 0.02; done\n"
 
 
-@pytest.mark.parametrize(("moment", "counts"), [("pre-commit", False), ("commit-msg", False), ("signing", True)])
-def test_what_another_process_changes_after_the_check_is_not_committed(
-    tmp_path: Path, moment: str, counts: bool
-) -> None:
-    night = Night(tmp_path)
+@pytest.mark.parametrize("moment", ["pre-commit", "commit-msg", "signing"])
+def test_what_another_process_changes_after_the_check_is_not_committed(tmp_path: Path, moment: str) -> None:
+    night = Night(tmp_path, agent=f"pwd > $TEST_ROOM/../tree; {HONEST}")
     script = tmp_path / "sign" if moment == "signing" else night.path / ".git/hooks" / moment
     script.write_text(NOW + (f"cat > /dev/null; {SIGNED}" if moment == "signing" else ""), "utf-8")
     script.chmod(0o755)
     night.git("config", "gpg.program", str(script))
     night.git("config", "commit.gpgsign", str(moment == "signing").lower())
-    with subprocess.Popen(["sh", "-c", CHANGES], cwd=night.path) as other:
+    with subprocess.Popen(["sh", "-c", CHANGES], cwd=tmp_path) as other:
         try:
             ran = night.loop("--attempts", "1")
         finally:
             other.kill()
     assert (tmp_path / "changed").exists()
-    assert (ran.code == 0, "feat: write the answer" in night.subjects) == (counts, counts), ran.out
+    assert (ran.code, "feat: write the answer" in night.subjects) == (0, True), ran.out
     assert "broken" not in night.git("log", "-p", "raymond/n", "--", "answer.txt")
 
 
@@ -229,19 +226,15 @@ def test_a_persons_commit_and_queue_made_while_the_loop_pauses_stay(tmp_path: Pa
     queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh check.sh] Not this one\n"
     night = Night(tmp_path, queue, agent="echo ITERATION_COMPLETE")
     assert night.loop("--attempts", "1", "--budget", "0.005").code == 4
-    log = f"docs/session_logs/{night.logs[-1]}"
-    night.write({"mine.txt": "a day of work\n", log: night.text(log).replace("2. [VERIFY", "2. [BLOCKED: no] [VERIFY")})
-    night.commit("a day of work")
-    refused = night.git("rev-parse", "HEAD")
-    night.git("checkout", "-q", "main")
-    assert "is checked out" in night.loop("--yes", verb="resume").err
-    night.git("checkout", "-q", "raymond/n")
+    log = (night.path / LOG).read_text("utf-8")
+    night.write({"mine.txt": "a day of work\n", LOG: log.replace("2. [VERIFY", "2. [BLOCKED: no] [VERIFY")})
+    mine = night.commit("a day of work")
+    assert night.room.raymond("continuous-session", "edit", "--from-checkout").returncode == 0
     night.agent("echo x > junk.txt; echo ITERATION_COMPLETE")
     ran = night.loop("--yes", "--budget", "5", verb="resume")
     assert ran.code == 1, ran.err
-    assert night.git("merge-base", "--is-ancestor", refused, "HEAD") == ""
-    assert night.text("mine.txt") == "a day of work\n"
-    assert not (night.path / "junk.txt").exists()
+    assert (night.git("rev-parse", "main"), night.git("status", "--porcelain")) == (mine, "")
+    assert not night.has("junk.txt")
     assert "the agent" not in ran.out
     assert [item["title"] for item in night.state["failedItems"]] == ["Write the answer"], "the other is blocked now"
 
@@ -263,14 +256,13 @@ def test_what_a_person_commits_in_another_worktree_is_nobodys_business(tmp_path:
     assert "feature" not in ran.out
 
 
-@pytest.mark.parametrize(("answer", "named"), [("42", "(review): left"), ("41", "- Write: the agent left")])
-def test_a_repository_of_its_own_is_not_committed_so_a_person_looks(tmp_path: Path, answer: str, named: str) -> None:
-    agent = f"git init -q src; echo {answer} > src/answer; echo done"
+def test_of_a_repository_of_its_own_only_the_files_are_committed(tmp_path: Path) -> None:
+    agent = "git init -q src; echo 42 > src/answer; echo done"
     night = Night(tmp_path, "1. [VERIFY: grep -q 42 src/answer] Write\n", agent)
-    ran = night.loop("--attempts", "1")
-    assert ran.code == 1
-    assert ran.out.count("left a repository of its own in src/") == 1
-    assert f"{named} a repository of its own in src/" in ran.out
+    ran = night.loop()
+    assert ran.code == 0, ran.out
+    assert "not taken from the workspace: src/.git/ (a name that git keeps for itself)" in ran.err
+    assert night.git("ls-tree", "-r", "--name-only", night.tip, "src") == "src/answer"
 
 
 def test_a_repository_that_was_there_before_is_nobodys_business(tmp_path: Path) -> None:
@@ -291,10 +283,10 @@ def test_summaries_of_an_agent_are_put_back_and_named(tmp_path: Path) -> None:
 def test_what_an_agent_adds_to_the_progress_hides_nothing(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"printf '\\n<!-- \\033[2J mine\\n' >> docs/progress.md; {HONEST}")
     assert night.loop().code == 0
-    progress = night.text("docs/progress.md")
-    assert "&lt;!--" in progress
-    assert "\033" not in progress
-    assert progress.index("mine") < progress.index("Write the answer")
+    assert "mine" not in night.text("docs/progress.md")
+    log = night.text(f"docs/session_logs/{night.logs[-1]}")
+    assert "&lt;!--" in log
+    assert "\033" not in log
 
 
 def test_documents_behind_a_link_are_put_back_and_the_night_goes_on(tmp_path: Path) -> None:
@@ -303,7 +295,6 @@ def test_documents_behind_a_link_are_put_back_and_the_night_goes_on(tmp_path: Pa
     ran = night.loop("--attempts", "1")
     assert "Traceback" not in ran.err
     assert not (night.path / "docs").is_symlink()
-    assert night.git("status", "--porcelain") == ""
     assert night.text("docs/progress.md").count("###") == 2
 
 

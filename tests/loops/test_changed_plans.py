@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planned import BOTH, PRD, SPEC, STATUS, TASKS, Planned
-from raymond.loops.documents import Documents
+from raymond.loops.documents import PLANS, RECORDS, Documents, Folder
 from raymond.loops.formats import task_id
 from raymond.loops.ledger import Ledger
 from raymond.loops.settings import STORIES, Settings
@@ -19,15 +19,15 @@ def plan(path: Path, spec: str, prd: str) -> Documents:
     for name, text in {SPEC: spec, "docs/prd.md": prd, STATUS: '{"stories": []}'}.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text, "utf-8")
-    return Documents(str(path), "docs", str(path), has_plans=True)
+    return Folder(str(path), "docs", str(path), (*RECORDS, *PLANS))
 
 
 @pytest.mark.slow
 def test_a_broken_status_file_pauses_the_loop_and_is_never_overwritten(tmp_path: Path) -> None:
     night = Planned(tmp_path, "echo ITERATION_COMPLETE")
-    assert night.stories("--attempts", "1", "--pause-on-fail").code == 3
+    assert night.stories("--task-loop", "--attempts", "1", "--pause-on-fail").code == 3
     kept = night.text(STATUS)
-    night.write({STATUS: "{\n"})
+    take_over(night, "{\n")
     night.agent(BOTH)
     done = night.stories(verb="resume")
     assert done.code == 3, done.err
@@ -35,9 +35,16 @@ def test_a_broken_status_file_pauses_the_loop_and_is_never_overwritten(tmp_path:
     assert "repair docs/prd-status.json: " in night.room.raymond("inbox").stdout
     assert night.stories(verb="resume").code == 3, "it is still broken"
     assert night.text(STATUS) == "{\n"
-    night.write({STATUS: kept})
+    take_over(night, kept)
     night.stories(verb="resume")
     assert {id: one["passes"] for id, one in night.status.items()} == {"US-1": False, "US-2": True}
+
+
+def take_over(night: Planned, status: str) -> None:
+    """Write another status into the checkout, and let it count."""
+    night.write({STATUS: status})
+    done = night.room.raymond("story-loop", "edit", "--from-checkout")
+    assert (done.returncode, done.stderr) == (0, f"{STATUS} taken over\n")
 
 
 def test_a_second_task_with_the_same_id_lets_its_story_be_passed_over(tmp_path: Path) -> None:

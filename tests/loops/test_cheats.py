@@ -1,5 +1,6 @@
 """Agents that cheat, each in a real repository: nothing of it counts, and the summary names it. Honest ones count."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -67,9 +68,9 @@ def test_a_cheat_does_not_count_and_is_named(tmp_path: Path, name: str) -> None:
     [failed] = state["failedItems"]
     assert (failed["title"], failed["verdict"]) == ("Write the answer", verdict), ran.out
     assert told in ran.out
-    assert night.git("symbolic-ref", "--short", "HEAD") == "raymond/n", "the loop ends on its branch"
-    assert night.git("rev-list", "--max-parents=0", "HEAD") == before
-    assert not (night.path / "answer.txt").exists(), "the tree is back at the base"
+    assert night.git("symbolic-ref", "--short", "HEAD") == "main", "the checkout is where it was"
+    assert night.git("rev-list", "--max-parents=0", night.tip) == before
+    assert not night.has("answer.txt"), "the branch is as it was"
     assert night.text("check.sh") == "grep -q 42 answer.txt\n"
     assert night.git("status", "--porcelain") == "", "the next night can start"
     [*_, records] = night.subjects
@@ -108,9 +109,10 @@ def test_an_honest_agent_counts(tmp_path: Path, name: str) -> None:
     [done] = night.state["completedItems"]
     assert (done["title"], done["verification"], done["verdict"]) == ("Write the answer", "passed", "passed")
     assert night.git("status", "--porcelain") == ""
-    assert night.git("show", "HEAD~1:answer.txt") == "42"
+    assert night.git("show", f"{night.tip}~1:answer.txt") == "42"
     assert night.subjects[-2:] == ["feat: write the answer", "chore(loop): records"]
-    assert ("my own commit" in night.subjects) == (name == "commits by itself")
+    told = "The agent committed: my own commit" in night.git("log", "--format=%B", night.tip)
+    assert told == (name == "commits by itself")
     newest = f"docs/session_logs/{night.logs[-1]}"
     assert "Write the answer" not in night.text(newest).partition("## Next Steps")[2].partition("\n## ")[0]
     assert "20991231" not in newest
@@ -118,10 +120,12 @@ def test_an_honest_agent_counts(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_git_does_not_take_needs_a_review(tmp_path: Path) -> None:
+def test_a_file_that_git_does_not_take_is_named_and_stays_in_the_workspace(tmp_path: Path) -> None:
     agent = 'if grep -q "^# Second" $PROMPT; then touch two; else echo x > "git~1"; echo 42 > answer.txt; fi'
     night = Night(tmp_path, f"{QUEUE}2. [VERIFY: test -e two] Second\n", f"{agent}; echo ITERATION_COMPLETE")
     ran = night.loop("--attempts", "1")
-    assert ran.code == 1, ran.err
-    assert "left git~1, which git does not take into a commit" in ran.out
-    assert [one["title"] for one in night.state["completedItems"]] == ["Second"], "it was there before this one"
+    assert ran.code == 0, ran.err
+    assert "not taken from the workspace: git~1 (a name that git keeps for itself)" in ran.err
+    [stays] = re.findall("the workspace stays, for what was not taken is nowhere else: (.*)", ran.err)
+    assert (Path(stays) / "git~1").read_text("utf-8") == "x\n"
+    assert not night.has("git~1")

@@ -9,7 +9,7 @@ from raymond.language import late
 from raymond.language.check import Check
 from raymond.loops import checks
 
-TABLES = '[{"run":"touch ../ran"}]'
+TABLES = '[{"run":"touch $TEST_ROOM/../ran"}]'
 """A command that looks like the tables of a gate."""
 SPEC = "docs__implementation__1-core__1.1-answers.md"
 
@@ -43,15 +43,15 @@ def test_a_task_whose_check_looks_like_tables_runs_nothing_in_them(tmp_path: Pat
     spec = f"### 1.1.1. Answer\n\n**Status:** 🔵 Planned\n**Verification:**\n- command: `{TABLES}`\n"
     night = Night(tmp_path, agent="echo 42 > answer.txt; echo ITERATION_COMPLETE", **{SPEC: spec})
     ran = night.loop("--attempts", "1", *flags, loop="task-loop")
-    assert (ran.code, "there is no program `[{run:touch ../ran}]`" in ran.out) == (1, True), ran.out
+    assert (ran.code, "there is no program `[{run:touch" in ran.out) == (2, True), ran.out
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.slow
 def test_a_dangerous_command_cannot_hide_in_tables(tmp_path: Path) -> None:
-    command = '[{"run":"git reset --hard; touch ../ran"}]'
+    command = '[{"run":"git reset --hard; touch $TEST_ROOM/../ran"}]'
     night = Night(tmp_path, queue=f"1. [VERIFY: `{command}`] Answer\n")
-    assert night.loop().code == 1
+    assert night.loop().code == 2
     assert not (tmp_path / "ran").exists()
     assert "feat: answer" not in night.subjects
 

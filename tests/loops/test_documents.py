@@ -1,4 +1,4 @@
-"""How documents are written: with the mode that they had, which is never wider meanwhile."""
+"""How documents are read, and how they are written: with the mode that they had, which is never wider meanwhile."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from looping import Night
 from raymond.loops import documents
-from raymond.loops.repository import Repository
+from raymond.loops.documents import Folder
 
 SPEC = "docs/implementation/1-core/1.4-answers.md"
 TASK = "### 1.4.1. Write the answer\n\n**Status:** 🔵 Planned\n**Verification:** `sh check.sh`\n"
@@ -17,6 +17,24 @@ TASK = "### 1.4.1. Write the answer\n\n**Status:** 🔵 Planned\n**Verification:
 
 def mode(path: Path) -> int:
     return path.stat().st_mode & 0o7777
+
+
+def test_what_is_a_link_or_of_another_kind_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "docs/implementation/1-core").mkdir(parents=True)
+    (tmp_path / "docs/implementation/1-core/1.1-a.md").write_text("a", "utf-8")
+    (tmp_path / "docs/prd.md").symlink_to("implementation/1-core/1.1-a.md")
+    (tmp_path / "docs/session_logs").symlink_to("implementation")
+    found = Folder(str(tmp_path), "docs", str(tmp_path))
+    assert (found.read("implementation", "1-core", "1.1-a.md"), found.read("prd.md")) == ("a", "")
+    assert (found.beginning("implementation/1-core/1.1-a.md"), found.read("implementation")) == ("a", "")
+    files = ("implementation/1-core/1.1-a.md", "prd.md", "implementation")
+    assert [found.exists(one) for one in files] == [True, False, False]
+    assert [found.is_folder(one) for one in ("implementation", "session_logs", "prd.md")] == [True, False, False]
+    assert sorted(found.names()) == ["implementation", "prd.md", "session_logs"]
+    assert found.names("implementation", "1-core") == ["1.1-a.md"]
+    assert [*found.names("session_logs"), *found.names("session_logs", "1-core"), *found.names("nowhere")] == []
+    found.write("b", "summaries", "b.md")
+    assert found.read("summaries", "b.md") == "b"
 
 
 @pytest.mark.parametrize("kept", [0o600, 0o640, 0o644, 0o755, 0o444, 0o666])
@@ -47,7 +65,7 @@ def test_a_link_gives_nothing_its_mode(tmp_path: Path) -> None:
 OPENED = """
 import os, sys
 from raymond.loops import documents
-from raymond.loops.repository import Repository
+from raymond.loops.documents import Folder
 def told(event, args):
     if event == "os.rename":
         print(oct(os.stat(args[0]).st_mode & 0o777))
@@ -81,26 +99,6 @@ def test_a_document_keeps_its_group(tmp_path: Path) -> None:
     assert path.stat().st_gid == 4242
 
 
-@pytest.mark.parametrize(("kept", "then"), [(0o600, 0o600), (0o640, 0o640), (0o644, 0o644), (0o700, 0o600), (0, 0o600)])
-def test_a_document_that_is_put_back_stays_as_closed_as_it_was(tmp_path: Path, kept: int, then: int) -> None:
-    night = Night(tmp_path)
-    repository = Repository(str(night.path), str(tmp_path / "index"))
-    secret, script = night.path / "README.md", night.path / "check.sh"
-    script.chmod(0o755)
-    (night.path / "link").symlink_to("README.md")
-    head = night.commit("all")
-    secret.write_text("changed", "utf-8")
-    secret.chmod(kept)
-    script.write_text("changed", "utf-8")
-    script.chmod(0o640)
-    (night.path / "link").unlink()
-    (night.path / "link").touch(0o600)
-    repository.bring_back(head, ["README.md", "check.sh", "link"])
-    assert night.git("status", "--porcelain") == ""
-    assert (mode(secret), mode(script)) == (then, 0o750)
-    assert secret.read_text("utf-8") == "# Room\n"
-
-
 @pytest.mark.slow
 def test_a_loop_commits_no_change_of_a_mode(tmp_path: Path) -> None:
     night = Night(tmp_path, **{SPEC.replace("/", "__"): TASK})
@@ -108,4 +106,4 @@ def test_a_loop_commits_no_change_of_a_mode(tmp_path: Path) -> None:
     night.commit("executable")
     assert night.loop(loop="task-loop").code == 0
     assert "**Verified:** true" in night.text(SPEC)
-    assert night.git("ls-tree", "HEAD", SPEC).split()[0] == "100755"
+    assert night.git("ls-tree", night.tip, SPEC).split()[0] == "100755"

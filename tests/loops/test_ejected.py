@@ -13,7 +13,7 @@ def test_a_workflow_without_a_state_that_its_loop_needs_is_refused(tmp_path: Pat
     for loop, state in (("task-loop", "CHECK.py"), ("story-loop", "PLAN.md"), ("continuous-session", "MANUAL.py")):
         assert night.room.raymond(loop, "eject", loop).returncode == 0
         (night.path / loop / state).unlink()
-        done = night.room.raymond(loop, "start", "--workflow", loop, "--on-dirty", "commit")
+        done = night.room.raymond(loop, "start", "--workflow", loop)
         assert done.returncode == 2, done.stderr
         assert f"is not a workflow of {loop}: it has no {state}" in done.stderr
         assert f"hint: raymond {loop} eject DIR makes one" in done.stderr

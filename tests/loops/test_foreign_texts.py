@@ -1,5 +1,6 @@
 """Texts of people, agents and programs reach whoever reads them as they were written."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,9 @@ def test_names_in_braces_in_a_prompt_file(tmp_path: Path) -> None:
     done = night.room.raymond(*"ralph PROMPT.md --id n --pause 0s --max-iterations 2 --commit always".split())
     assert done.returncode == 0, done.stderr
     assert [f'Render {NAMES} in the "mail"\n' in sent(night, f"main_work{number}") for number in (1, 2)] == [True] * 2
-    assert f"The agent said: I said {NAMES}" in " ".join(night.git("log", "-1", "--format=%B", "HEAD~1").split())
+    assert f"The agent said: I said {NAMES}" in " ".join(
+        night.git("log", "-1", "--format=%B", f"{night.tip}~1").split()
+    )
 
 
 @pytest.mark.slow
@@ -77,7 +80,8 @@ def test_a_title_that_is_not_utf_8_is_done_once(tmp_path: Path) -> None:
     assert ran.code == 1, ran.err
     assert [one["verification"] for one in night.state["completedItems"]] == ["passed"]
     assert len(night.state["failedItems"]) == 1
-    left = (night.path / "docs/session_logs" / night.logs[-1]).read_bytes()
+    shown = ["git", "cat-file", "blob", f"{night.tip}:docs/session_logs/{night.logs[-1]}"]
+    left = subprocess.run(shown, cwd=night.path, check=True, capture_output=True).stdout
     assert b"[VERIFY: test -e tea] Make th\xe9\n" in left, "blocked after two failures, in its own bytes"
     assert b"[BLOCKED: x] L\xe4ter\n" in left
     assert night.text("docs/progress.md").count("###") == 3

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("editor", ["false", "no-such-editor", "'"])
 def test_an_editor_that_fails_changes_nothing(tmp_path: Path, editor: str) -> None:
-    night = Night(tmp_path, agent=f"touch ../on\n{WAIT}")
+    night = Night(tmp_path, agent=f"touch $TEST_ROOM/../on\n{WAIT}")
     named = editor if editor != "'" else "''\"'\"''"
     environment = {"EDITOR": editor, "VISUAL": ""}
     done = night.room.raymond("continuous-session", "edit", environment=environment)
@@ -57,7 +57,9 @@ def test_a_subfolder_says_where_the_documents_are(tmp_path: Path) -> None:
         assert "there is no folder docs here, but there is one at the top of the repository" in done.stderr
         assert f"hint: raymond -C ../.. continuous-session {verb}" in done.stderr
     done = night.room.raymond("-C", "tests", "task-loop", "start", "--dry-run", "--task", "1.1 x")
-    assert done.stderr.endswith("hint: raymond -C tests -C .. task-loop start --dry-run --task '1.1 x'\n")
+    assert done.stderr.endswith(
+        "hint: raymond -C tests -C .. task-loop start --dry-run --task '1.1 x' --workspace copy\n"
+    )
     assert os.listdir(below) == []
     night.git("rm", "-rq", "docs")
     done = night.room.raymond("continuous-session", "learn", "x")
@@ -73,13 +75,10 @@ def test_without_a_program_for_agents_a_loop_needs_replies(tmp_path: Path) -> No
     assert "beside the workflow" not in ran.err
 
 
-def test_an_ejected_workflow_is_committed_first(tmp_path: Path) -> None:
+def test_a_loop_says_how_it_goes_on_with_an_ejected_workflow(tmp_path: Path) -> None:
     night = Night(tmp_path, QUEUE + "2. Publish\n")
     told = night.room.raymond("continuous-session", "eject", "wf").stdout
-    commit = "git add wf && git commit -m 'Workflow of the loop'"
-    assert told == f"copied to wf: change it, then {commit}, and start with --workflow wf\n"
-    night.git("add", "wf")
-    night.git("commit", "-q", "-m", "Workflow of the loop")
+    assert told == "copied to wf: change it, then start with --workflow wf\n"
     ran = night.loop("--workflow", "wf", "--max-sessions", "1")
     assert (ran.code, "- go on with the rest: raymond continuous-session start --workflow wf\n" in ran.out) == (0, True)
     told = night.room.raymond("continuous-session", "eject", "../wf").stdout
@@ -87,7 +86,7 @@ def test_an_ejected_workflow_is_committed_first(tmp_path: Path) -> None:
 
 
 def test_another_prompt_does_not_hide_a_loop_that_was_cut_off(tmp_path: Path) -> None:
-    night = Night(tmp_path, agent=f"touch ../on\n{WAIT}echo done")
+    night = Night(tmp_path, agent=f"touch $TEST_ROOM/../on\n{WAIT}echo done")
     night.git("rm", "-rq", "docs")
     night.write({"A.md": "Do it.\n", "B.md": "Do that.\n"})
     with night.room.start("ralph", "A.md", "--id", "n") as live:
@@ -97,16 +96,12 @@ def test_another_prompt_does_not_hide_a_loop_that_was_cut_off(tmp_path: Path) ->
         assert not (night.path / "docs").exists(), "the plain loop makes no folder"
         live.signal(signal.SIGKILL)
         live.process.wait()
-    refused = night.room.raymond("ralph", "B.md")
-    assert refused.returncode == 2
-    hint = "raymond ralph resume continues it, raymond cancel n ends it"
-    assert refused.stderr == f"error: the loop n over A.md has not ended\nhint: {hint}\n"
+    (tmp_path / "go").touch()
+    assert night.room.raymond("ralph", "B.md", "--max-iterations", "1", "--id", "m").returncode == 0
     assert "next:   raymond ralph resume\n" in night.room.raymond("ralph", "status").stdout
     ended = night.room.raymond("ralph", "resume")
     assert "Loop was stopping. Mark complete and show summary? [Y/n] yes" in ended.stderr
-    assert (ended.returncode, "- Ended: stopped: somebody asked for it\n" in ended.stdout) == (0, True)
-    (tmp_path / "go").touch()
-    assert night.room.raymond("ralph", "B.md", "--max-iterations", "1", "--id", "m").returncode == 0
+    assert (ended.returncode, "- Ended: stopped: on request\n" in ended.stdout) == (0, True)
     assert not (night.path / "docs").exists()
 
 
@@ -118,10 +113,8 @@ KEEPS = "a loop keeps the limit it began with: when it has ended, start another 
     [
         ("story-loop start --max-iterations 3", "did you mean `--max-stories`?"),
         ("task-loop start --max-tasks 3", "did you mean `--max-iterations`?"),
-        ("continuous-session next --max-iterations 3", "did you mean `--max-sessions`?"),
         ("task-loop resume --max-iterations 2", KEEPS),
         ("ralph resume --max-iterations 2", KEEPS),
-        ("task-loop record --failed", "raymond task-loop record --help"),
     ],
 )
 def test_a_flag_that_is_not_there_leads_to_the_one_that_is_meant(tmp_path: Path, typed: str, hint: str) -> None:

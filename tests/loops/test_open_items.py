@@ -1,4 +1,4 @@
-"""An item that is open on a checkout keeps every other loop from it, whoever was at it."""
+"""An item that is open in a checkout keeps every other loop from working there, whoever was at it."""
 
 import signal
 from pathlib import Path
@@ -10,13 +10,14 @@ from planned import BOTH, Planned
 from running import until
 from typist import Typist
 
+HERE = ("--workspace", "here")
 WAYS = (
-    ("continuous-session", "start"),
-    ("story-loop", "start"),
-    ("ralph", "PROMPT.md"),
+    ("continuous-session", "start", *HERE),
+    ("story-loop", "start", *HERE),
+    ("ralph", "PROMPT.md", *HERE),
 )
 OPEN = "t was cut off in the middle of an item: 1.4.1. Write the answer"
-HINT = "hint: raymond task-loop resume goes on with it, raymond cancel t ends the loop"
+HINT = "hint: raymond task-loop resume continues it, raymond cancel t ends it"
 
 
 def kill(night: Night, *command: str, first: str = "") -> None:
@@ -32,46 +33,56 @@ def kill(night: Night, *command: str, first: str = "") -> None:
 
 
 def cut_off(path: Path) -> Planned:
-    """A loop over tasks that was killed while its agent worked."""
+    """A loop over tasks that was killed while its agent worked in the checkout."""
     night = Planned(path)
     night.write({"PROMPT.md": "Do it.\n"})
     night.commit("prompt")
-    kill(night, "task-loop", "start", "--id", "t")
+    kill(night, "task-loop", "start", "--id", "t", *HERE)
     night.agent(BOTH)
     return night
 
 
 @pytest.mark.slow
-def test_no_loop_starts_while_another_has_an_open_item(tmp_path: Path) -> None:
+def test_no_loop_starts_in_a_checkout_while_another_has_an_open_item_there(tmp_path: Path) -> None:
     night = cut_off(tmp_path)
-    before = night.subjects
+    before = night.git("for-each-ref")
     for command in WAYS:
         done = night.room.raymond(*command)
         assert (done.returncode, OPEN in done.stderr, HINT in done.stderr) == (2, True, True), done.stderr
-    assert night.subjects == before
+    assert night.git("for-each-ref") == before
     assert night.tasks(verb="resume").code == 0
-    assert night.stories("--id", "s").code == 0, "the item is not open any more"
+    assert night.stories("--id", "s", *HERE).code == 0, "the item is not open any more"
 
 
 @pytest.mark.slow
 def test_a_loop_that_paused_waits_for_the_open_item_of_another(tmp_path: Path) -> None:
     night = Planned(tmp_path, "echo try >> tries.txt; echo ITERATION_COMPLETE")
-    paused = night.stories("--id", "s", "--attempts", "1", "--on-fail", "pause")
+    paused = night.stories("--id", "s", "--attempts", "1", "--on-fail", "pause", *HERE)
     assert paused.code == 3, "no item of it is open"
-    kill(night, "task-loop", "start", "--id", "t", "--on-dirty", "commit")
+    kill(night, "task-loop", "start", "--id", "t", *HERE)
     for command in (("story-loop", "resume"), ("resume", "s")):
         done = night.room.raymond(*command)
         assert (done.returncode, OPEN in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.slow
+def test_a_loop_that_works_apart_begins_beside_an_open_item(tmp_path: Path) -> None:
+    night = cut_off(tmp_path)
+    before = (night.git("rev-parse", "HEAD"), night.git("status", "--porcelain"))
+    assert night.stories("--id", "s").code == 0
+    assert (night.git("rev-parse", "HEAD"), night.git("status", "--porcelain")) == before
+    assert night.tasks(verb="resume").code == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [True, False])
-def test_no_story_is_added_while_an_item_is_in_work(tmp_path: Path, is_killed: bool) -> None:
+def test_no_story_is_added_where_a_loop_works(tmp_path: Path, is_killed: bool) -> None:
     night = Planned(tmp_path, f"touch $TEST_ROOM/../half\n{WAIT}{BOTH}")
     (tmp_path / "fix_plan.md").write_text("- [ ] Handle empty input\n", "utf-8")
-    before = {name: night.text(name) for name in ("docs/prd.md", "docs/prd-status.json")}
+    files = [night.path / one for one in ("docs/prd.md", "docs/prd-status.json")]
+    before = [one.read_text("utf-8") for one in files]
     adding = ("prd", "import", "../fix_plan.md", "--yes", "--verify", "true")
-    with night.room.start("task-loop", "start", "--id", "t", "--pause", "0s") as live:
+    with night.room.start("task-loop", "start", "--id", "t", "--pause", "0s", *HERE) as live:
         until((tmp_path / "half").exists, "the agent works")
         if is_killed:
             live.signal(signal.SIGKILL)
@@ -79,31 +90,34 @@ def test_no_story_is_added_while_an_item_is_in_work(tmp_path: Path, is_killed: b
         for command in (adding, ("prd", "status-init", "--yes")):
             done = night.room.raymond(*command)
             assert done.returncode == 2, done.stderr
-            assert (OPEN if is_killed else "a task-loop is running here: t") in done.stderr
+            assert "a task-loop works in this checkout: t" in done.stderr
+        assert [one.read_text("utf-8") for one in files] == before
         (tmp_path / "go").touch()
         if not is_killed:
             live.process.wait()
-    assert {name: night.text(name) for name in before} == before
     night.room.clear()
     if is_killed:
         assert night.tasks(verb="resume").code == 0
     done = night.room.raymond(*adding)
     assert done.returncode == 0, done.stderr
-    assert "Handle empty input" in night.text("docs/prd.md")
+    assert "Handle empty input" in files[0].read_text("utf-8")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", [("accept", "n"), ("reject", "n", "1", "not so")], ids=["accept", "reject"])
-def test_what_was_set_aside_waits_until_no_item_is_open(tmp_path: Path, verb: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("verb", ["accept", "reject"])
+def test_what_was_set_aside_is_decided_while_an_item_is_open(tmp_path: Path, verb: str) -> None:
     night = Night(tmp_path, "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh two.sh] Write the other\n")
     night.write({"two.sh": "grep -q 7 two.txt\n"})
     night.commit("second check")
     kill(night, "continuous-session", "start", "--id", "n", first="echo true > check.sh; echo ITERATION_COMPLETE")
-    before = night.git("rev-parse", "HEAD")
-    person = Typist(night.room, *verb)
-    person.sees("n was cut off in the middle of an item: Write the other")
-    assert person.end() == 2
-    assert night.git("rev-parse", "HEAD") == before
-    night.agent("echo 7 > two.txt; echo ITERATION_COMPLETE")
+    if verb == "accept":
+        person = Typist(night.room, "accept", "n")
+        person.sees("commit this")
+        person.type("y\n")
+    else:
+        person = Typist(night.room, "reject", "n", "1", "not so")
+    assert person.end() == 0
+    assert (night.text("check.sh") == "true\n") == (verb == "accept")
+    night.agent("echo 7 > two.txt; echo 42 > answer.txt; echo ITERATION_COMPLETE")
     assert "- Write the other (passed" in night.loop(verb="resume").out
-    assert Typist(night.room, "reject", "n", "1", "not so").end() == 0
+    assert (night.text("check.sh") == "true\n") == (verb == "accept")

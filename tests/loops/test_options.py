@@ -25,35 +25,12 @@ def test_a_closing_paragraph_of_an_agent_stands_beside_the_summary(tmp_path: Pat
     assert len(night.state["completedItems"]) == 1
 
 
-def test_a_worktree_of_its_own_leaves_the_checkout_alone(tmp_path: Path) -> None:
+def test_without_commits_the_work_comes_into_the_checkout(tmp_path: Path) -> None:
     night = Night(tmp_path)
-    night.write({"mine.txt": "not committed\n"})
-    ran = night.loop("--worktree")
+    ran = night.loop("--no-commit", "--workspace", "copy")
     assert ran.code == 0, ran.err
-    there = tmp_path / "room-n"
-    assert f"working in {there}" in ran.err
-    assert (there / "answer.txt").read_text("utf-8") == "42\n"
-    assert night.git("status", "--porcelain") == "?? mine.txt"
-    assert night.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
-    assert night.git("log", "--format=%s", "raymond/n").splitlines()[1] == "feat: write the answer"
-
-
-def test_squash_makes_one_commit_of_the_agents_own(tmp_path: Path) -> None:
-    night = Night(
-        tmp_path, agent=f"{HONEST}; git add -A; git commit -qm one; echo x > x.txt; git add -A; git commit -qm two"
-    )
-    assert night.loop("--squash").code == 0
-    assert night.subjects == ["start", "feat: write the answer", "chore(loop): records"]
-    assert night.git("show", "HEAD~1:x.txt") == "x"
-
-
-def test_without_commits_the_work_stays_in_the_tree(tmp_path: Path) -> None:
-    night = Night(tmp_path)
-    ran = night.loop("--no-commit")
-    assert ran.code == 0, ran.err
-    assert night.subjects == ["start"]
-    assert night.text("answer.txt") == "42\n"
-    assert "Committing" not in ran.err
+    assert night.git("log", "--branches", "--format=%s") == "start"
+    assert (night.path / "answer.txt").read_text("utf-8") == "42\n"
 
 
 def test_items_without_a_check_are_passed_over_if_one_is_required(tmp_path: Path) -> None:
@@ -79,6 +56,15 @@ def test_another_log_can_be_the_first_queue(tmp_path: Path) -> None:
     assert night.loop("--from-session", older).code == 0
     assert [item["title"] for item in night.state["completedItems"]] == ["From an older log"]
     assert night.state["sourceSession"] == older
+
+
+def test_the_queue_of_an_older_commit_is_the_one_that_counts_there(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.write({"docs/session_logs/20260101_0900_session.md": "## Next Steps\n\n- [VERIFY: sh check.sh] Newer\n"})
+    night.commit("newer")
+    ran = night.loop("--from", "HEAD~1")
+    assert ran.code == 0, ran.err
+    assert [item["title"] for item in night.state["completedItems"]] == ["Write the answer"]
 
 
 def test_priorities_decide_the_order_and_proposed_items_run_if_accepted(tmp_path: Path) -> None:
@@ -180,9 +166,8 @@ def test_edit_counts_from_the_next_item_on_also_while_an_agent_works(tmp_path: P
         done = night.room.raymond("continuous-session", "edit", environment={"EDITOR": str(editor)})
         assert done.stderr == (
             "warning: what you wrote:7: `[VERIFY sh check.sh]` needs a colon after the name of the tag, so the item is not verified\n"
-            "3 items in the queue\nan agent is at work: this counts from the next item on\n"
+            "3 items in the queue\ncommitted on raymond/n: an agent is at work, so it counts from the next item on\n"
         )
-        assert "an edit waits: it counts from the next item on" in night.loop(verb="status").out
         told = night.room.raymond("continuous-session", "learn", "the answer is a number")
         assert "an agent is at work" in told.stdout
         (tmp_path / "go").touch()
@@ -190,7 +175,7 @@ def test_edit_counts_from_the_next_item_on_also_while_an_agent_works(tmp_path: P
     assert [item["title"] for item in night.state["completedItems"]] == ["Write the answer", "Typed in edit"]
     assert "the answer is a number" in night.text("docs/critical-learnings.md")
     assert "the agent" not in live.out
-    assert "Typed in edit" not in night.text(LOG)
+    assert "Typed in edit" not in (night.path / LOG).read_text("utf-8")
     assert "[VERIFY sh check.sh] Without a colon: `[VERIFY sh check.sh]` needs a colon" in live.out, (
         "and is passed over"
     )
@@ -229,13 +214,13 @@ def test_a_workflow_of_the_other_loop_or_of_none_is_refused(
         assert night.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
 
 
-def test_a_dry_run_says_that_the_tree_is_dirty(tmp_path: Path) -> None:
+def test_a_dry_run_says_what_is_taken_along(tmp_path: Path) -> None:
     night = Night(tmp_path)
-    assert "dirty:" not in night.loop("--dry-run").out
+    assert "taken along" not in night.loop("--dry-run").out
     night.write({"README.md": "# Changed\n", "new.txt": "new\n", "docs/progress.md": "# Progress\n"})
     ran = night.loop("--dry-run")
     assert ran.code == 0, ran.err
-    assert "dirty:  README.md, new.txt: start asks what to do, or needs --on-dirty\nnothing was started\n" in ran.out
+    assert "your changes that are not committed are taken along: README.md, new.txt\nnothing was started\n" in ran.out
 
 
 def test_the_queue_is_read_from_a_folder_of_any_name(tmp_path: Path) -> None:

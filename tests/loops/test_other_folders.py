@@ -1,4 +1,4 @@
-"""Several loops on one checkout, each with documents of its own: none takes another for itself, or works over it."""
+"""Several loops of one repository, each with documents of its own: none takes another for itself, or works over it."""
 
 import os
 import shutil
@@ -10,22 +10,23 @@ import pytest
 from folders import Folders
 from looping import QUEUE, WAIT, Night
 from raymond.control import runs
-from raymond.loops import unended
+from raymond.loops import finding
 from running import until
 
 pytestmark = pytest.mark.slow
 STATE = "app1/docs/.task-loop-state.json"
+HERE = ("--workspace", "here")
 OPEN = "error: t was cut off in the middle of an item: 1.1.1. Work in app1/docs\n"
 
 
-def cut_off(path: Path) -> Folders:
+def cut_off(path: Path, *flags: str) -> Folders:
     """An item of app1 is open: its loop was killed while its agent worked."""
     one = Folders(path)
     one.write(
         {"app2/docs/session_logs/20250117_0900_session.md": f"# S\n\n## Next Steps\n\n{QUEUE}", "P.md": "Do it.\n"}
     )
     one.commit("queue")
-    kill(one, "app1")
+    kill(one, "app1", *flags)
     return one
 
 
@@ -47,45 +48,46 @@ def completes(one: Folders, at: str, *words: str) -> bool:
 
 
 def hint(command: str) -> str:
-    return f"hint: {command} goes on with it, raymond cancel t ends the loop\n"
+    return f"hint: {command} continues it, raymond cancel t ends it\n"
 
 
 @pytest.mark.parametrize("is_lost", ["", "gone", "broken", "copied"])
 def test_no_loop_works_over_the_open_item_of_another_folder(tmp_path: Path, is_lost: str) -> None:
-    one = cut_off(tmp_path)
+    one = cut_off(tmp_path, *HERE)
     if is_lost == "gone":
         (one.path / STATE).unlink()
     elif is_lost == "broken":
         (one.path / STATE).write_text("{", "utf-8")
     elif is_lost == "copied":
         shutil.copy(one.path / STATE, one.path / "app2/docs")
-    before, branch = one.subjects, one.git("branch", "--show-current")
+    before, branch = one.git("for-each-ref"), one.git("branch", "--show-current")
     for words in (
         ("continuous-session", "start"),
         ("task-loop", "start", "--yes"),
         ("story-loop", "start"),
         ("ralph", "../P.md", "--gate", "true"),
     ):
-        assert one.refused(*words, at="app2") == OPEN + hint("raymond -C ../app1 task-loop resume")
-    one.write({"stories.md": "- [ ] Handle empty input\n"})
-    adding = ("prd", "import", "stories.md", "--docs", "plan", "--yes", "--verify", "true")
+        said = one.refused(*words, *HERE, at="app2")
+        assert said.endswith(OPEN + hint("raymond -C ../app1 task-loop resume"))
+    (tmp_path / "stories.md").write_text("- [ ] Handle empty input\n", "utf-8")
+    adding = ("prd", "import", "../stories.md", "--docs", "plan", "--yes", "--verify", "true")
     done = one.room.raymond(*adding)
-    assert (done.returncode, done.stderr.endswith(OPEN + hint("raymond -C app1 task-loop resume"))) == (2, True)
-    assert (one.subjects, one.git("branch", "--show-current")) == (before, branch)
-    (one.path / "stories.md").unlink()
+    told = "error: a task-loop works in this checkout: t\nhint: raymond -C app1 task-loop status shows it\n"
+    assert (done.returncode, done.stderr.endswith(told)) == (2, True), done.stderr
+    assert (one.git("for-each-ref"), one.git("branch", "--show-current")) == (before, branch)
     assert completes(one, "app1", "resume", "--yes")
-    assert completes(one, "app2", "start", "--pause", "0s")
+    assert completes(one, "app2", "start", "--pause", "0s", *HERE)
 
 
 def test_no_loop_works_over_the_open_item_of_other_documents(tmp_path: Path) -> None:
     one = Folders(tmp_path)
-    kill(one, ".", "--docs", "plan")
+    kill(one, ".", "--docs", "plan", *HERE)
     for words in (
         ("continuous-session", "start"),
         ("task-loop", "start"),
         ("task-loop", "start", "--docs", "app1/docs"),
     ):
-        said = one.refused(*words)
+        said = one.refused(*words, *HERE)
         assert said == OPEN.replace("app1/docs", "plan") + hint("raymond task-loop resume --docs plan")
 
 
@@ -113,7 +115,7 @@ def test_a_loop_begins_beside_one_of_which_no_item_is_open(tmp_path: Path) -> No
     flags = ("--pause", "0s", "--attempts", "1", "--on-fail", "pause")
     assert one.room.raymond("-C", "app1", "task-loop", "start", "--id", "t", *flags).returncode == 3
     one.agent("echo b c >> work.txt; echo ITERATION_COMPLETE")
-    assert completes(one, "app2", "start", "--id", "s", "--pause", "0s", "--on-dirty", "commit")
+    assert completes(one, "app2", "start", "--id", "s", "--pause", "0s")
     assert one.ask("status", at="app1")["workflow_id"] == "t"
     assert one.ask("status", at="app2")["workflow_id"] == "s"
 
@@ -121,32 +123,39 @@ def test_a_loop_begins_beside_one_of_which_no_item_is_open(tmp_path: Path) -> No
 def test_a_loop_that_was_killed_is_not_resumed_from_another_folder(tmp_path: Path) -> None:
     one = Folders(tmp_path)
     one.agent(f"touch $TEST_ROOM/../half\n{WAIT}echo ITERATION_COMPLETE")
-    with one.room.start("-C", "app1", "task-loop", "start", "--id", "t", "--pause", "0s") as live:
+    with one.room.start("-C", "app1", "task-loop", "start", "--id", "t", "--pause", "0s", *HERE) as live:
         until((tmp_path / "half").exists, "the agent works")
         told = "hint: raymond -C ../app1 task-loop status shows it, raymond -C ../app1 task-loop stop ends it "
-        assert told in one.refused("task-loop", "start", "--yes", at="app2")
+        assert told in one.refused("task-loop", "start", "--yes", *HERE, at="app2")
         live.signal(signal.SIGKILL)
         live.process.wait()
         one.room.clear()
-    said = one.refused("task-loop", "start", "--yes", at="app2")
-    assert said.startswith("error: t was cut off in the middle of an item: 1.1.1. Work in app1/docs\n")
-    assert "hint: raymond -C ../app1 task-loop resume goes on with it, raymond cancel t ends the loop\n" in said
+    said = one.refused("task-loop", "start", "--yes", *HERE, at="app2")
+    assert said == OPEN + hint("raymond -C ../app1 task-loop resume")
     assert one.room.raymond("cancel", "t").returncode == 0
     one.agent("echo b c >> work.txt; echo ITERATION_COMPLETE")
-    assert completes(one, "app2", "start", "--pause", "0s")
+    assert completes(one, "app2", "start", "--pause", "0s", *HERE)
 
 
-def test_a_loop_in_a_worktree_keeps_no_other_from_the_checkout(tmp_path: Path) -> None:
+def test_loops_of_other_folders_or_kinds_work_side_by_side_in_copies(tmp_path: Path) -> None:
     one = Folders(tmp_path)
-    one.agent(f"touch $TEST_ROOM/../half\n{WAIT}echo b > work.txt; echo ITERATION_COMPLETE")
-    with one.room.start("-C", "app1", "task-loop", "start", "--id", "t", "--pause", "0s", "--worktree") as live:
+    one.write({"app1/docs/session_logs/20250117_0900_session.md": "# S\n\n## Next Steps\n\n1. [NO-VERIFY] Do it\n"})
+    one.commit("queue")
+    only_first = f"mkdir $TEST_ROOM/../half 2> /dev/null && {WAIT}"
+    one.agent(f"{only_first}echo b c >> work.txt; echo ITERATION_COMPLETE")
+    with one.room.start("-C", "app1", "task-loop", "start", "--id", "t", "--pause", "0s") as live:
         until((tmp_path / "half").exists, "the agent works")
-        one.agent("echo b c >> work.txt; echo ITERATION_COMPLETE")
-        assert completes(one, "app1", "start", "--pause", "0s")
-        shown = one.room.raymond("task-loop", "status").stdout
-        assert "task-loop t is in ../room-t/app1 (running): cd ../room-t/app1 && raymond task-loop status" in shown
-        live.signal(signal.SIGKILL)
-        live.process.wait()
+        assert "a task-loop is running here: t" in one.refused("task-loop", "start", "--yes", at="app1")
+        assert completes(one, "app2", "start", "--id", "u", "--pause", "0s")
+        done = one.room.raymond("-C", "app1", "continuous-session", "start", "--id", "v", "--pause", "0s")
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "go").touch()
+        assert live.process.wait() == 0, live.err
+    assert [one.git("show", f"raymond/{id}:{path}") for id, path in PLACES] == ["b c\nb c", "b c\nb c", "b c"]
+    assert one.git("status", "--porcelain") == ""
+
+
+PLACES = (("t", "app1/work.txt"), ("u", "app2/work.txt"), ("v", "app1/work.txt"))
 
 
 def test_the_journal_of_a_loop_that_has_ended_need_not_be_read(tmp_path: Path) -> None:
@@ -159,4 +168,4 @@ def test_the_journal_of_a_loop_that_has_ended_need_not_be_read(tmp_path: Path) -
     (tmp_path / "open").mkdir()
     one = cut_off(tmp_path / "open")
     assert not runs.has_ended(one.room.project.run("t"))
-    assert [there.id for there in unended.every(one.room.project)] == ["t"]
+    assert [there.id for there in finding.open_loops(one.room.project)] == ["t"]

@@ -19,7 +19,7 @@ BARE = "### 1.4.1. Write the answer\n\n**Status:** 🔵 Planned\n"
 
 
 def planned(path: Path, prd: str = PRD, spec: str = BARE) -> Planned:
-    night = Planned(path, "touch ../paid; echo ITERATION_COMPLETE")
+    night = Planned(path, "touch $TEST_ROOM/../paid; echo ITERATION_COMPLETE")
     night.write({"docs/prd.md": prd, SPEC: spec})
     (night.room.path / "docs/prd-status.json").unlink()
     assert night.room.raymond("prd", "status-init").returncode == 0

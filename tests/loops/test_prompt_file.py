@@ -16,7 +16,7 @@ def test_a_prompt_outside_of_the_repository(tmp_path: Path) -> None:
     (tmp_path / "p.md").write_text("Make it 42\n", "utf-8")
     done = night.room.raymond("ralph", str(tmp_path / "p.md"), "--gate", "sh check.sh", *FLAGS)
     assert done.returncode == 0, done.stdout
-    assert night.git("show", "HEAD~1:answer.txt") == "42"
+    assert night.text("answer.txt") == "42\n"
 
 
 def test_a_prompt_in_a_folder_is_not_taken_for_one_above(tmp_path: Path) -> None:
@@ -27,11 +27,11 @@ def test_a_prompt_in_a_folder_is_not_taken_for_one_above(tmp_path: Path) -> None
     night.agent("echo 42 > answer.txt; echo more >> ../PROMPT.md; echo ITERATION_COMPLETE")
     done = night.room.raymond("ralph", "--cd", "sub", "PROMPT.md", "--gate", "sh check.sh", *FLAGS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert night.git("show", "--format=", "--name-only", "HEAD").split() == ["PROMPT.md", "sub/answer.txt"]
+    assert night.git("show", "--format=", "--name-only", f"{night.tip}~1").split() == ["PROMPT.md", "sub/answer.txt"]
     assert night.git("status", "--porcelain") == "M sub/PROMPT.md"
 
 
-@pytest.mark.parametrize("removal", ["rm PROMPT.md", ": > PROMPT.md"])
+@pytest.mark.parametrize("removal", ["rm $TEST_ROOM/PROMPT.md", ": > $TEST_ROOM/PROMPT.md"])
 def test_a_prompt_that_is_gone_is_asked_for(tmp_path: Path, removal: str) -> None:
     night = Night(tmp_path, agent=f"{removal}; echo x >> said.txt; {HONEST}")
     night.write({"PROMPT.md": "Do the work\n"})
@@ -55,7 +55,7 @@ def test_a_prompt_may_be_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
-def test_what_a_person_moved_and_did_not_commit_is_in_no_commit(tmp_path: Path, form: str) -> None:
+def test_what_a_person_moved_and_did_not_commit_is_taken_along_as_it_is(tmp_path: Path, form: str) -> None:
     """Folders that became files and files that became folders, also where names of objects are longer."""
     night = Night(tmp_path)
     night.write({"data/one": "1\n", "data/two": "2\n", "file": "f\n"})
@@ -71,12 +71,10 @@ def test_what_a_person_moved_and_did_not_commit_is_in_no_commit(tmp_path: Path, 
     night.write({"file/in it": "x\n", "PROMPT.md": "Make it 42\n"})
     done = night.room.raymond("ralph", "PROMPT.md", "--gate", "sh check.sh", *FLAGS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert night.git("show", "--format=", "--name-only", "HEAD~1").split() == ["answer.txt"]
+    assert night.git("show", "--format=", "--name-only", f"{night.tip}~1").split() == ["answer.txt"]
+    taken = night.git("show", "--format=", "--no-renames", "--name-status", f"{night.tip}~2").splitlines()
+    assert taken == ["A\tPROMPT.md", "A\tdata", "D\tdata/one", "D\tdata/two", "D\tfile", "A\tfile/in it"]
     assert night.git("status", "--porcelain").splitlines() == [
-        "D data/one",
-        " D data/two",
-        " D file",
-        "?? PROMPT.md",
-        "?? data",
+        *("D data/one", " D data/two", " D file", "?? PROMPT.md", "?? data"),
     ]
-    assert night.text("file/in it") == "x\n"
+    assert (night.path / "file/in it").read_text("utf-8") == "x\n"

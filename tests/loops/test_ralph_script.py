@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import Night
+from looping import WAY, Night
 from running import PATIENCE
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "ralph-loop.sh"
@@ -19,7 +19,7 @@ def run(night: Night, *args: str, **environment: str) -> "subprocess.CompletedPr
     """The script, with the raymond of these tests on the PATH."""
     command = night.path.parent / "bin" / "raymond"
     command.parent.mkdir(exist_ok=True)
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m raymond "$@"\n', "utf-8")
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m raymond "$@" --workspace {WAY}\n', "utf-8")
     command.chmod(0o755)
     path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(

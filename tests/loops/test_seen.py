@@ -12,7 +12,7 @@ START = ("continuous-session", "start", "--id", "n", "--pause", "0s")
 QUEUE = "".join(f"{n}. [VERIFY: test -f f{n}] Write file {n}\n" for n in range(1, 6))
 HELD = """
 n=$(ls f? 2> /dev/null | wc -l); touch f$((n + 1))
-[ $n != 1 ] || until [ -e ../go ]; do sleep 0.01; done
+[ $n != 1 ] || until [ -e $TEST_ROOM/../go ]; do sleep 0.01; done
 echo ITERATION_COMPLETE
 """
 """Does one item after the other, and holds at the second."""

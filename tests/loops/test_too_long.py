@@ -48,11 +48,11 @@ def test_what_is_left_is_handed_on_in_part_and_counted() -> None:
     found.note_left([f"{one} {'x' * 500}" for one in range(10_000)], [("y" * 500, "z" * 500)] * 300)
     assert len(found.write()) < 200_000
     assert (len(found.left), found.left[-1]) == (201, "and 9,800 more")
-    assert found.passed[-1][0] == "and 100 more"
+    assert found.skipped[-1][0] == "and 100 more"
     again = ledger.read(found.write())
     assert again.text.endswith("10000 left")
     again.note_left(["a"], [])
-    assert (again.left, again.passed, again.text) == (["a"], [], "limit: 0 done, 0 failed, 1 left")
+    assert (again.left, again.skipped, again.text) == (["a"], [], "limit: 0 done, 0 failed, 1 left")
 
 
 def test_all_that_an_agent_is_given_has_an_end_that_says_where_the_rest_is() -> None:

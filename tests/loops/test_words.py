@@ -47,10 +47,11 @@ def test_what_would_be_done_is_a_document_for_programs(tmp_path: Path) -> None:
     queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [BLOCKED: later] Publish\n3. [VERIFY make] Think\n"
     night = Night(tmp_path, queue)
     night.write({f"new{number:02}.txt": "x\n" for number in range(13)})
-    assert "dirty:  new00.txt, new01.txt, new02.txt, new03.txt, new04.txt and 8 more: " in night.loop("--dry-run").out
+    few = "new00.txt, new01.txt, new02.txt, new03.txt, new04.txt and 8 more"
+    assert f"your changes that are not committed are taken along: {few}\n" in night.loop("--dry-run").out
     plan = json.loads(night.loop("--dry-run", "--json").out)
     assert [line["line"] for line in plan.pop("doubts")] == [7]
-    assert len(plan.pop("dirty")) == 13
+    assert len(plan.pop("taken_along")) == 13
     assert plan == {
         "loop": "continuous-session",
         "queue": "docs/session_logs/20250117_0900_session.md",
@@ -60,7 +61,11 @@ def test_what_would_be_done_is_a_document_for_programs(tmp_path: Path) -> None:
             {"title": "[VERIFY make] Think", "check": None},
         ],
         "passed_over": [{"title": "Publish", "reason": "later"}],
-        "branch": None,
+        "branch": "raymond/n",
+        "workspace": "copy",
+        "why": None,
+        "builds_on": None,
+        "left_out": [],
     }
     strict = night.loop("--strict")
     assert (strict.code, strict.out) == (2, "")
@@ -100,7 +105,7 @@ def test_a_prompt_has_no_empty_places_and_the_words_of_an_agent_that_gives_up_ar
 
 @pytest.mark.slow
 def test_a_loop_that_was_paused_in_its_first_item_says_that_one_was_begun(tmp_path: Path) -> None:
-    night = Night(tmp_path, agent=f"touch ../on\n{WAIT}")
+    night = Night(tmp_path, agent=f"touch $TEST_ROOM/../on\n{WAIT}")
     with night.room.start("continuous-session", "start", "--id", "n", "--max-sessions", "0") as live:
         until((tmp_path / "on").exists, "the agent")
         live.signal(signal.SIGINT)

@@ -7,6 +7,7 @@ import click
 from raymond.cli import choice
 from raymond.cli.names import RUN
 from raymond.control import inside, workspaces
+from raymond.control.handle import RunHandle
 from raymond.faces.foreign_text import said
 from raymond.faces.words import many
 
@@ -19,7 +20,7 @@ def command(id_: str | None) -> int:
     """Write what run ID changed in its workspace into your checkout: all of it, or nothing if a file is in the way."""
     inside.check_person("apply")
     found = choice.find(id_, "apply")
-    applied = workspaces.apply(found.project, found.read())
+    applied = _apply(found)
     for path, why in applied.left_out:
         print(said(f"not taken from the workspace: {path} ({why})", sys.stderr), file=sys.stderr)
     if applied.conflicts:
@@ -38,6 +39,17 @@ def command(id_: str | None) -> int:
     if (status := found.status()) != "completed":
         print(f"warning: {found.id} is {status}, not completed: look whether its checks were green", file=sys.stderr)
     return 0
+
+
+def _apply(found: RunHandle) -> workspaces.Applied:
+    run = found.read()
+    if not run.start.loop:
+        return workspaces.apply(found.project, run)
+    from raymond.loops import home
+    from raymond.loops.loop_run import LoopRun
+
+    done = home.files(LoopRun(found.project, run))
+    return workspaces.Applied(done.changed, done.there, done.conflicts, [])
 
 
 def _list(paths: list[str]) -> None:

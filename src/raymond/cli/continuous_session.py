@@ -12,7 +12,7 @@ from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
 from raymond.control import inside
 from raymond.errors import UsageError
-from raymond.loops import learning, starting
+from raymond.loops import person, starting
 from raymond.loops.settings import SESSION
 
 _OWN = (
@@ -51,11 +51,14 @@ def _settings(own: dict[str, Any]) -> dict[str, Any]:
 
 @command.command("edit")
 @loop_group.DOCS
-def edit(docs: str) -> int:
+@click.option("--from-checkout", is_flag=True, help=loop_group.FROM_CHECKOUT)
+def edit(docs: str, from_checkout: bool) -> int:
     """Open the queue in your editor; also while an agent works, and then it counts for the next item."""
     inside.check_by_hand("continuous-session edit")
-    place, _ = loop_verbs.find(SESSION, docs)
-    return learning.edit(place.documents, lambda: loop_verbs.find(SESSION, docs)[1], _edit, loop_verbs.tell)
+    checkout, loop = loop_verbs.for_person(SESSION, docs)
+    if from_checkout:
+        return person.take_over(loop, loop_verbs.tell)
+    return person.edit(checkout, loop, _edit, loop_verbs.tell)
 
 
 def _edit(path: str) -> None:
@@ -77,8 +80,8 @@ def learn(text: str, docs: str) -> int:
     inside.check_by_hand("continuous-session learn")
     if not text.strip():
         raise UsageError("there is nothing to learn", hint="raymond continuous-session learn 'The API needs a retry'")
-    place, found = loop_verbs.find(SESSION, docs)
-    print(learning.learn(place.documents, found, text))
+    checkout, loop = loop_verbs.for_person(SESSION, docs)
+    print(person.learn(checkout, loop, text))
     return 0
 
 

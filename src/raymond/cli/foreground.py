@@ -62,9 +62,11 @@ def take(handle: RunHandle, faces: Faces, show: ShowFlags, how: Resumption) -> H
     )
     if held.run.start.loop and not held.run.is_over:
         from raymond.loops import resuming, starting
+        from raymond.loops.loop_run import LoopRun
 
         try:
-            starting.check_alone(held.project, handle.id)
+            loop = LoopRun(held.project, held.run)
+            starting.check_alone(held.project, loop.checkout, loop.settings, handle.id)
             resuming.note(held.project, held.run)
         except BaseException:
             held.close()

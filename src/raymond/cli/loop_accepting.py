@@ -8,7 +8,7 @@ from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.trial import Trial
-from raymond.loops import accepting, evidence, starting
+from raymond.loops import evidence, person
 from raymond.loops.evidence import Evidence
 from raymond.loops.loop_run import LoopRun
 from raymond.text import visible
@@ -21,7 +21,7 @@ def aside(run: RunHandle) -> LoopRun | None:
     if not run.start.loop or reviews.of_run(run.project, run.id):
         return None
     loop = LoopRun(run.project, run.read())
-    return loop if accepting.waiting(loop) else None
+    return loop if person.waiting(loop) else None
 
 
 def items(run: RunHandle) -> list[Evidence]:
@@ -29,12 +29,12 @@ def items(run: RunHandle) -> list[Evidence]:
     if not run.start.loop:
         return []
     loop = LoopRun(run.project, run.read())
-    return [evidence.of(loop, one) for one in accepting.waiting(loop)]
+    return [evidence.of(loop, one) for one in person.waiting(loop)]
 
 
 def kept(run: RunHandle) -> UsageError | None:
     """Why a loop is not removed: items wait for a person; None when none does."""
-    found = accepting.waiting(LoopRun(run.project, run.read()))
+    found = person.waiting(LoopRun(run.project, run.read()))
     if not found:
         return None
     items = ", ".join(f"{one.number} ({one.title})" for one in found)
@@ -71,9 +71,7 @@ def _shown(id: str, found: Evidence) -> list[str]:
 def accept(loop: LoopRun, name: str | None) -> int:
     """Show an item, ask, and commit it if its check is green with today's HEAD."""
     inside.check_by_hand("accept")
-    starting.check_alone(loop.project)
-    starting.check_open(loop.project)
-    entry = accepting.chosen(loop, name)
+    entry = person.chosen(loop, name)
     print("\n".join(_shown(loop.id, evidence.of(loop, entry))), flush=True)
     if not picker.can_ask():
         what = "what was set aside is accepted on a terminal, where it can be seen"
@@ -82,7 +80,7 @@ def accept(loop: LoopRun, name: str | None) -> int:
     if not picker.agrees("commit this?"):
         print("nothing was accepted", file=sys.stderr)
         return 3
-    done = accepting.accept(loop, entry, Trial(sys.stderr).tell)
+    done = person.accept(loop, entry, Trial(sys.stderr).tell)
     if done.commit:
         print(f"committed as {done.commit[:12]}", file=sys.stderr)
         return 0
@@ -99,7 +97,5 @@ def accept(loop: LoopRun, name: str | None) -> int:
 def reject(loop: LoopRun, name: str | None, reason: str) -> int:
     """Put an item back into the queue."""
     inside.check_by_hand("reject")
-    starting.check_alone(loop.project)
-    starting.check_open(loop.project)
-    print(accepting.reject(loop, accepting.chosen(loop, name), reason), file=sys.stderr)
+    print(person.reject(loop, person.chosen(loop, name), reason), file=sys.stderr)
     return 0

@@ -9,7 +9,7 @@ from raymond.cli.count import Count
 from raymond.cli.flags import Duration, option
 from raymond.loops.settings import ON_DIRTY, ON_FAIL, ON_REPEAT, ON_REVIEW, Settings
 
-WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel", "--workspace")
+WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel")
 """Flags of `run` that a loop does not have, or has with another meaning."""
 COMMON = (
     click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs)."),
@@ -28,11 +28,15 @@ COMMON = (
     click.option("--pause", type=Duration(), default=2.0, metavar="TIME", help="Between two items (2s)."),
     click.option("--pause-on-fail", is_flag=True, help="Wait for a person after an item that failed."),
     click.option("--gate-timeout", type=Duration(), default=600.0, metavar="TIME", help="For one check (10m)."),
-    click.option("--no-commit", is_flag=True, help="Make no commits."),
-    click.option("--branch", default="", metavar="NAME|current", help="Work on this branch; see docs/loops.md."),
+    click.option("--no-commit", is_flag=True, help="Make no branch: what counts comes into the checkout at the end."),
+    click.option("--branch", default="", metavar="NAME|current", help="The branch that gets the commits (raymond/ID)."),
     click.option(
-        "--on-dirty", type=click.Choice(ON_DIRTY), default="ask", help="What to do with uncommitted changes (ask)."
+        "--on-dirty",
+        type=click.Choice(ON_DIRTY),
+        default="snapshot",
+        help="Whether agents find your uncommitted changes (snapshot).",
     ),
+    click.option("--from", "since", default="", metavar="REF", help="Begin with this commit."),
     click.option("--allow", multiple=True, metavar="PATTERN", help="Run only checks that match one of these."),
     click.option("--deny", multiple=True, metavar="PATTERN", help="Run no check that matches."),
     click.option("--accept-proposed", is_flag=True, help="Also run items that agents have proposed."),
@@ -42,8 +46,6 @@ COMMON = (
         default="set-aside",
         help="A change that a person must see (set-aside).",
     ),
-    click.option("--squash", is_flag=True, help="Make one commit of those that an agent made itself."),
-    click.option("--worktree", is_flag=True, help="Work in a worktree of its own, beside this checkout."),
     click.option("--summary-prompt", default="", metavar="TEXT", help="An agent also writes a closing paragraph."),
     click.option(
         "--workflow", metavar="DIR", help="Run the workflow in DIR, made with eject, instead of the one that ships."
@@ -52,7 +54,7 @@ COMMON = (
 )
 
 
-def settings(loop: str, given: dict[str, Any], **more: Any) -> Settings:
+def settings(loop: str, id: str, given: dict[str, Any], **more: Any) -> Settings:
     """The settings that the flags of a loop make."""
     return Settings(
         loop=loop,
@@ -64,9 +66,8 @@ def settings(loop: str, given: dict[str, Any], **more: Any) -> Settings:
         pause=given["pause"],
         pause_on_fail=given["pause_on_fail"],
         gate_timeout=given["gate_timeout"],
-        commits=not given["no_commit"],
-        branch=given["branch"],
-        squash=given["squash"],
+        branch=_branch(id, given),
+        applies=given["no_commit"] or given["branch"] == "current",
         accept_proposed=given["accept_proposed"],
         on_review=given["on_review"],
         allow=tuple(given["allow"]),
@@ -75,6 +76,13 @@ def settings(loop: str, given: dict[str, Any], **more: Any) -> Settings:
         typed=_typed(),
         **more,
     )
+
+
+def _branch(id: str, given: dict[str, Any]) -> str:
+    """The branch of a loop: its own, or the one that was named."""
+    if given["no_commit"]:
+        return ""
+    return given["branch"] if given["branch"] not in ("", "current") else f"raymond/{id}"
 
 
 def _typed() -> dict[str, str]:
@@ -90,7 +98,6 @@ _OF_ITEMS = (
     "--on-fail",
     "--max-failures",
     "--on-repeat",
-    "--on-dirty",
     "--allow",
     "--deny",
     "--accept-proposed",

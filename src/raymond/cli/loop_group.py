@@ -4,10 +4,12 @@ import click
 
 from raymond.cli import flags, internal_mode, loop_verbs
 from raymond.cli.flags import ResumeFlags
-from raymond.loops import learning
-from raymond.loops.settings import RALPH
+from raymond.control import inside
+from raymond.loops import person
+from raymond.loops.settings import RALPH, STORIES, TASKS
 
 DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs).")
+FROM_CHECKOUT = "Take over what you edited in the checkout."
 
 
 def add_to(group: click.Group, loop: str, workflow: str) -> None:
@@ -37,9 +39,19 @@ def add_to(group: click.Group, loop: str, workflow: str) -> None:
         """Continue the loop that was paused or cut off."""
         return loop_verbs.resume_or_say(loop, docs, given, yes=yes)
 
+    if loop in (TASKS, STORIES):
+
+        @group.command("edit")
+        @DOCS
+        @click.option("--from-checkout", is_flag=True, required=True, help=FROM_CHECKOUT)
+        def edit(docs: str, from_checkout: bool) -> int:
+            """Let what you edited in the checkout count for the loop that has begun."""
+            inside.check_by_hand(f"{loop} edit")
+            return person.take_over(loop_verbs.for_person(loop, docs)[1], loop_verbs.tell)
+
     @group.command("eject")
     @click.argument("folder", metavar="DIR")
     def eject(folder: str) -> int:
         """Copy the workflow of the loop to DIR, to change it; start --workflow DIR runs it."""
-        print(learning.eject(workflow, folder))
+        print(person.eject(workflow, folder))
         return 0

@@ -14,7 +14,7 @@ from raymond.loops.loop_run import LoopRun
 
 
 def prepare(run: RunHandle, *, asks: bool = True) -> None:
-    """Refuse where another loop runs, or another branch is checked out; keep what a person and the agent have changed.
+    """Refuse where another loop is in the way; let a person say what becomes of an interrupted session.
 
     Nothing is done about a run that another process drives, that has ended, or whose directory is gone: whoever takes
     its lock says so.
@@ -23,8 +23,7 @@ def prepare(run: RunHandle, *, asks: bool = True) -> None:
     if folded is None or folded.is_over or not os.path.isdir(folded.start.cwd):
         return
     loop = LoopRun(run.project, folded)
-    starting.check_alone(run.project)
-    starting.check_open(run.project, loop.id)
+    starting.check_alone(run.project, loop.checkout, loop.settings, loop.id)
     resuming.check(loop)
     resuming.save(loop, loop_questions.asker() if asks else None, _tell)
 
@@ -36,7 +35,7 @@ def prepared(run: RunHandle) -> Iterator[None]:
         prepare(run, asks=False)
         yield
     finally:
-        starting.let_go(run.project)
+        starting.let_go()
 
 
 def _tell(text: str) -> None:

@@ -7,21 +7,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.cli import background, choice, flags, foreground, loop_flags, loop_questions, loop_verbs, prompt
+from raymond.cli import background, choice, flags, foreground, loop_flags, loop_verbs, prompt
 from raymond.cli import run as runs_of
 from raymond.cli.flags import StartFlags
 from raymond.control import runs
+from raymond.control import start as starts
 from raymond.control.start import Choices
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
+from raymond.language.ways import Way
 from raymond.loops import agenda as agendas
-from raymond.loops import documents, opening, starting
+from raymond.loops import finding, opening, starting
 from raymond.loops.agenda import Agenda
-from raymond.loops.documents import LOGS
-from raymond.loops.opening import Place
+from raymond.loops.documents import PLANS, RECORDS, Folder
+from raymond.loops.finding import Found
 from raymond.loops.settings import SESSION, Settings
-from raymond.loops.starting import Found
+from raymond.loops.starting import Draft
+from raymond.system import git
 
 
 class Start:
@@ -35,68 +38,75 @@ class Start:
         """The flag that limits the items."""
         self.opens = opens
         """How a person gets at what the loop works through."""
-        self.checkout = ""
 
     def __call__(self, more: dict[str, Any]) -> int:
         """Start the loop, or resume the one that was cut off here; `more` are settings that only this loop has."""
         self.given, options, _ = runs_of.choose(self.given)
         foreground.check(self.given.show, dry=self.given.dry_run)
-        options.id = starting.new_id(self.loop, self.given.id_)
+        options.id = starting.new_id(self.loop, self.given.id_, dry=self.given.dry_run)
         starting.check_new(options.id)
-        place = self._place(options.id)
-        found = starting.look(runs.here(), place.documents, self.loop)
-        starting.check_open(runs.here(), starting.own(found))
-        if (code := self._take_up(place, found)) is not None:
+        checkout = opening.here(self.own["docs"], owned=(*RECORDS, *PLANS))
+        found = finding.look(runs.here(), checkout, self.loop)
+        if (code := self._take_up(found)) is not None:
             return code
+        opening.check_docs(checkout, self.loop)
+        opening.check_repository(checkout.top)
+        settings = self._settings(options, checkout, more)
+        starting.check_alone(runs.here(), checkout, settings)
+        takes_all = self.own["on_dirty"] == "snapshot"
+        since = self.own["since"]
+        with starting.draft(runs.here(), checkout, options.id, settings, takes_all=takes_all, since=since) as draft:
+            if not since or git.reference(checkout.top, since) == git.head(checkout.top):
+                opening.check_seen(checkout, draft.documents)  # another commit has documents of its own
+            if settings.way == "here":
+                starting.check_clean(checkout, draft.point)
+            settings, agenda = agendas.prepare(draft.documents, settings)
+            _warn(agenda, self.opens if options.strict else "")
+            if self.given.dry_run and self.given.show.as_json:
+                print(json.dumps(agendas.plan(settings, agenda, draft.point)))
+                return 0
+            if not agenda.selection.ready:
+                return self._nothing(agenda)
+            if self.given.dry_run:
+                return self._show(settings, agenda, draft)
+            return self._begin(settings, agenda, options, found, draft)
+
+    def _settings(self, options: Choices, checkout: Folder, more: dict[str, Any]) -> Settings:
+        """The settings, with where agents work."""
         asks = prompt.can_ask() and not self.given.show.detach
-        settings = loop_flags.settings(self.loop, self.own, checkout=self.checkout, strict=options.strict, asks=asks)
-        settings = replace(settings, **more)
-        if not self.given.dry_run and self.loop == SESSION:
-            _recover_log(place)
-        settings, agenda = agendas.prepare(place, settings)
-        _warn(agenda, self.opens if options.strict else "")
-        if self.given.dry_run and self.given.show.as_json:
-            print(json.dumps(agendas.plan(place, settings, agenda)))
-            return 0
-        if not agenda.selection.ready:
-            return self._nothing(agenda)
-        if self.given.dry_run:
-            return self._show(place, settings, agenda)
-        return self._begin(place, settings, agenda, options, found)
+        settings = loop_flags.settings(self.loop, options.id, self.own, strict=options.strict, asks=asks)
+        way, why, carry = place(self._workflow, options, checkout)
+        return replace(settings, way=way, why=why, carry=carry, **more)
 
-    def _place(self, id: str) -> Place:
-        """Where it works: refused where another loop is at work."""
-        has_plans = self.loop != SESSION
-        place = starting.place_here(self.own["docs"], has_plans=has_plans)
-        if self.own["worktree"] and not self.given.dry_run:
-            self.checkout = place.repository.top
-            place = loop_verbs.move_to_worktree(place, id, self.own["docs"], has_plans=has_plans)
-        starting.check_alone(runs.here())
-        if not self.given.dry_run:
-            place.repository.check_excludable()
-        return place
+    @property
+    def _workflow(self) -> str:
+        return self.own["workflow"] or starting.WORKFLOW
 
-    def _take_up(self, place: Place, found: Found | None) -> int | None:
+    def _take_up(self, found: Found | None) -> int | None:
         """Conclude or resume what was found; None when a new loop is to begin."""
         if found is None or self.given.dry_run:
             return None
         if found.is_unconcluded:
             loop_verbs.conclude(found, self.given.show)
+        if found.status == "failed":
+            loop_verbs.give_up(found, self.loop)
         if found.status in ("complete", "failed"):
             return None
-        return loop_verbs.take_up(place, found, self.loop, flags.as_resumption(self.given), yes=self.own["yes"])
+        return loop_verbs.take_up(found, self.loop, flags.as_resumption(self.given), yes=self.own["yes"])
 
-    def _begin(self, place: Place, settings: Settings, agenda: Agenda, options: Choices, found: Found | None) -> int:
-        opening.branch_for(place, options.id, settings)  # refused before anything is committed or put away
+    def _begin(self, settings: Settings, agenda: Agenda, options: Choices, found: Found | None, draft: Draft) -> int:
         checks = [check.run for item in agenda.selection.ready for check in item.commands]
-        loaded = starting.load(self.own["workflow"] or starting.WORKFLOW, options, checks, self.loop)
-        settings = _settled(place, options.id, settings, self.own["on_dirty"])
+        way: Way = "here" if settings.way == "here" else "copy" if settings.way == "copy" else "isolated"
+        loaded = starting.load(self._workflow, options, checks, self.loop, way)
+        settings = starting.settled(settings, draft.point)
+        handle = starting.begin(loaded, options, settings, draft)
         if found:
-            starting.archive(place.documents, self.loop)
-        handle = starting.begin(loaded, options, settings)
+            finding.archive(draft.documents, self.loop)
         most = f", at most {settings.most}" if settings.most else ""
         count = words.many(len(agenda.selection.ready), "item")
         loop_verbs.tell(f"{handle.id}: {count} in {agenda.where}{most}")
+        for line in starting.introduction(settings, draft.point):
+            loop_verbs.tell(f"{handle.id}: {line}")
         loop_verbs.introduce(handle)
         choice.warn_of_reach(handle)
         choice.warn_of_company(handle)
@@ -114,7 +124,7 @@ class Start:
             loop_verbs.tell(f"hint: {self.opens}")
         return 0
 
-    def _show(self, place: Place, settings: Settings, agenda: Agenda) -> int:
+    def _show(self, settings: Settings, agenda: Agenda, draft: Draft) -> int:
         """What would be done."""
         most = settings.most or len(agenda.selection.ready)
         print(f"queue:  {agenda.where}")
@@ -124,13 +134,18 @@ class Start:
             print(said(f"  {number}. {item.title}: {check}{later}", sys.stdout))
         for title, why in agenda.passed():
             print(said(f"  -  {title}: {why}", sys.stdout))
-        print(f"branch: {opening.branch_of(place, settings) or 'a new branch raymond/ID'}")
-        if filters := place.repository.filters():
-            print(said(f"dirty:  not looked at: {filters[0]} of this repository would run", sys.stdout))
-        elif dirt := opening.dirt_of(place):
-            print(said(f"dirty:  {opening.few(dirt)}: start asks what to do, or needs --on-dirty", sys.stdout))
+        print(f"branch: {settings.branch or 'none'}")
+        for line in starting.introduction(settings, draft.point):
+            print(said(f"        {line}", sys.stdout))
         print("nothing was started")
         return 0
+
+
+def place(workflow: str, options: Choices, checkout: Folder) -> tuple[Way, str, tuple[str, ...]]:
+    """Where the agents of a loop work, why not further apart, and what they carry along."""
+    loaded = starts.load(workflow, options.overrides)
+    way, why = starting.way_of(runs.here(), checkout.top, options.workspace, loaded, options)
+    return way, why, tuple(loaded.workflow.settings.carry)
 
 
 def _warn(agenda: Agenda, opens: str = "") -> None:
@@ -140,24 +155,3 @@ def _warn(agenda: Agenda, opens: str = "") -> None:
         if opens:
             raise UsageError(told, hint=f"{opens}; without --strict, this only warns")
         loop_verbs.tell(f"warning: {told}")
-
-
-def _recover_log(place: Place) -> None:
-    name, text = starting.lost_log(place, runs.here())
-    if name:
-        documents.write(place.documents.path(LOGS, name), text)
-        loop_verbs.tell(f"{place.documents.shown(LOGS, name)} was gone: written anew from its commit")
-
-
-def _settled(place: Place, id: str, settings: Settings, on_dirty: str) -> Settings:
-    """The settings with the branch that is checked out now, and whether the tree has changes that stay there."""
-    told, rest = opening.settle(place, id, on_dirty, loop_questions.asker())
-    if told:
-        loop_verbs.tell(told)
-    before = place.repository.branch()
-    settings = opening.branch_out(place, id, replace(settings, is_dirty=rest == "continue"))
-    if settings.branch != before:
-        loop_verbs.tell(f"working on the branch {settings.branch}; {before or 'HEAD'} stays as it is")
-    if rest == "commit":
-        loop_verbs.tell(opening.commit_rest(place))
-    return settings

@@ -13,11 +13,11 @@ from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
-from raymond.loops import abandonment, ending, loop_status, neighbours, opening, resuming, starting
+from raymond.loops import ending, finding, loop_status, opening, resuming, starting
+from raymond.loops.documents import PLANS, RECORDS, SUMMARIES, Documents, Folder
+from raymond.loops.finding import Found
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.opening import Place
 from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS, UNITS
-from raymond.loops.starting import Found
 
 _HEEDED = frozenset(
     ["yes", "docs", "cd", *(one for one in LimitFlags.__struct_fields__), *(one for one in ShowFlags.__struct_fields__)]
@@ -36,48 +36,52 @@ def name_of(loop: str) -> str:
     return _NAMES.get(loop, f"{loop} loop")
 
 
-def find(loop: str, docs: str) -> tuple[Place, Found | None]:
-    """Where this is, and the loop that is or was here."""
-    place = starting.place_here(docs, needs_git=loop != RALPH, has_plans=loop in (TASKS, STORIES))
-    return place, starting.look(runs.here(), place.documents, loop)
-
-
-def move_to_worktree(place: Place, id: str, docs: str, *, has_plans: bool = False) -> Place:
-    """Make a worktree for a loop and go there; where this is then."""
-    for line in neighbours.unmerged(place):
-        tell(line)
-    where = opening.move_to_worktree(place.repository, id)
-    tell(f"working in {where}; type raymond commands for this loop there")
-    return starting.place_here(docs, has_plans=has_plans)
+def find(loop: str, docs: str) -> tuple[Folder, Found | None]:
+    """The documents here, and the loop that is or was here."""
+    owned = (SUMMARIES,) if loop == RALPH else (*RECORDS, *(PLANS if loop in (TASKS, STORIES) else ()))
+    checkout = opening.here(docs, needs_git=loop != RALPH, owned=owned)
+    return checkout, finding.look(runs.here(), checkout, loop)
 
 
 def status(loop: str, docs: str, *, as_json: bool) -> int:
-    """Show the loop of this directory, and say where those are that were started here in worktrees."""
-    place, found = find(loop, docs)
+    """Show the loop of this directory."""
+    checkout, found = find(loop, docs)
     if found is None or found.loop is None:
         if as_json:
             print(json.dumps({"loop": loop, "status": None, "state": found.state if found else None}))
         else:
             print(f"no active {name_of(loop)}")
             if found:
-                tell(f"its state file says {found.status}, but its journal is not here")
-            elif last := starting.last(runs.here(), place.documents, loop):
+                tell(foreign(found))
+            elif last := finding.last(runs.here(), checkout, loop):
                 tell(f"raymond status {pasted.word(last.id, 'ID')} shows the last one")
     else:
         print(
             json.dumps(loop_status.document(found)) if as_json else loop_status.text(found, sys.stdout),
             end="\n" if as_json else "",
         )
-    for line in () if as_json else (*neighbours.beside(place, loop), *neighbours.seen(place, loop)):
+    for line in () if as_json else finding.beside(runs.here(), checkout, loop):
         print(said(line, sys.stdout))
     return 0
 
 
+def for_person(loop: str, docs: str) -> tuple[Folder, LoopRun | None]:
+    """The documents here, and the loop on whose branch they count."""
+    checkout, _ = find(loop, docs)
+    return checkout, finding.for_person(runs.here(), checkout, loop)
+
+
+def foreign(found: Found) -> str:
+    """What a state file is whose journal is not here."""
+    id, host = found.state.get("workflow_id") or "a loop", found.state.get("host") or "another machine"
+    return f"the state file says {found.status}, but it was written by {id} on {host}, whose journal is not here"
+
+
 def stop(loop: str, docs: str) -> int:
     """Let the loop end after the item it is at."""
-    place, found = find(loop, docs)
+    checkout, found = find(loop, docs)
     if found is None or found.loop is None or found.loop.run.is_over:
-        _say_none(place, loop)
+        _say_none(checkout, loop)
         return 0
     inside.check_person(f"{loop} stop")
     id = found.loop.id
@@ -85,24 +89,26 @@ def stop(loop: str, docs: str) -> int:
         print(f"{id} is not running: raymond {loop} resume continues it, raymond cancel {id} ends it for good")
         return 0
     starting.stop(found.loop)
-    number = found.loop.ledger.open.get("iteration")
-    first = f"{UNITS[loop].capitalize()} {number} ends first" if number else "It is between two items"
+    opened = found.loop.ledger.open
+    first = f"{UNITS[loop].capitalize()} {opened.number} ends first" if opened else "It is between two items"
     print(f"Stopping {id}. {first}; raymond {loop} status shows it.")
     return 0
 
 
 def resume(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int | None:
     """Take up the loop that was cut off; None when there is none that could be."""
-    starting.check_alone(runs.here())
-    place, found = find(loop, docs)
+    _, found = find(loop, docs)
     if found and found.is_unconcluded:
         return conclude(found, given.show)
-    if found is None or found.status in ("complete", "failed"):
+    is_over = found is None or found.loop is None or found.loop.run.is_over
+    if found is None or found.status == "complete" or (found.status == "failed" and is_over):
         return None
-    if found.loop and found.loop.run.is_over:
+    if found.loop and is_over:
         tell(f"the loop {found.loop.id} has used up what it may do: raymond {loop} start goes on with the rest")
         return 0
-    code = take_up(place, found, loop, given, yes=yes, answers=True)
+    if found.loop is None:
+        raise UsageError(foreign(found), hint=f"raymond {loop} start goes on with what the documents here say")
+    code = take_up(found, loop, given, yes=yes, answers=True)
     return 0 if code is None else code
 
 
@@ -116,14 +122,14 @@ def resume_or_say(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int
     """The same, or say that there is none."""
     code = resume(loop, docs, given, yes=yes)
     if code is None:
-        _say_none(starting.place_here(docs, needs_git=False), loop)
+        _say_none(opening.here(docs, needs_git=False), loop)
     return code or 0
 
 
-def _say_none(place: Place, loop: str) -> None:
+def _say_none(checkout: Documents, loop: str) -> None:
     """Say that there is no such loop here, and where there is one."""
     print(f"no active {name_of(loop)}")
-    for line in neighbours.beside(place, loop):
+    for line in finding.beside(runs.here(), checkout, loop):
         tell(line)
 
 
@@ -137,9 +143,7 @@ def introduce(handle: RunHandle) -> None:
         tell("agents may edit files, but Bash is denied under acceptEdits; --allow-tool Bash allows it")
 
 
-def take_up(
-    place: Place, found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: bool = False
-) -> int | None:
+def take_up(found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: bool = False) -> int | None:
     """Ask whether to resume what was found, and do so; None when a new loop is to begin.
 
     `answers`: whoever asks for it has seen that the loop waits for a person, and wants it to go on.
@@ -148,24 +152,27 @@ def take_up(
         host = found.state.get("host")
         raise UsageError(
             f"the state file says that process {found.state.get('pid')} on {host} runs a loop here",
-            hint=f"look there; if it is gone, remove {place.documents.state(loop)}",
+            hint=f"look there; if it is gone, remove {found.checkout.state(loop)}",
         )
     if found.loop is not None and found.loop.run.is_over:
         tell(f"the loop {found.loop.id} has reached its limit: a new one goes on with the rest")
         return None
+    if found.loop is None:
+        tell(foreign(found))
+        give_up(found, loop)
+        return None
+    if found.is_driven:
+        starting.check_alone(found.loop.project, found.checkout, found.loop.settings)
     status = found.status if found.status in resuming.QUESTIONS else "running"
     question = resuming.QUESTIONS[status].format(unit=UNITS[loop], session=found.session, most=found.most or "any")
     if not loop_questions.agrees(question, yes=yes):
         if answers:
             tell("nothing was resumed; everything stays as it is")
             return 1
-        _give_up(place, found, loop)
-        return None
-    if found.loop is None:
-        starting.archive(place.documents, loop)
+        give_up(found, loop)
         return None
     handle = RunHandle(found.loop.project, found.loop.id)
-    if status == "stopping" and not abandonment.is_committing(found.loop):
+    if status == "stopping" and not resuming.is_committing(found.loop):
         return _mark_complete(found.loop, given.show)
     _tell_unheeded()
     if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
@@ -189,18 +196,18 @@ def _tell_unheeded() -> None:
         tell(f"the loop is resumed with the settings it has: {', '.join(ignored)} {do} not apply")
 
 
-def _give_up(place: Place, found: Found, loop: str) -> None:
+def give_up(found: Found, loop: str) -> None:
     """End the loop that was found for good, so that a new one can begin."""
     if found.loop and not found.loop.run.is_over:
-        saved = abandonment.give_up(found.loop)
+        saved = resuming.give_up(found.loop)
         tell(f"the loop {found.loop.id} is ended for good: raymond logs {found.loop.id}")
         if saved:
             tell(f"what its interrupted session has changed is kept in {saved}, and taken out of the tree")
-    if kept := starting.archive(place.documents, loop):
-        tell(f"its state file is kept as {place.documents.shown(kept)}")
+    if kept := finding.archive(found.checkout, loop):
+        tell(f"its state file is kept as {found.checkout.shown(kept)}")
 
 
 def _mark_complete(loop: LoopRun, show: ShowFlags) -> int:
     resuming.check(loop)
-    abandonment.stop(loop)
+    resuming.stop(loop)
     return ending.tell(loop.project, RunHandle(loop.project, loop.id).read(), as_json=show.as_json)

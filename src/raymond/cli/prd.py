@@ -15,7 +15,7 @@ from raymond.cli import loop_questions, loop_verbs, prompt
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said, width_of
-from raymond.loops import prd_import, prd_init, starting
+from raymond.loops import finding, opening, prd_import, prd_init
 from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.prd_import import Import
 from raymond.loops.prd_init import Survey
@@ -69,12 +69,11 @@ def _alone(found: Documents) -> Iterator[None]:
     """No loop is at work here: what is written would be taken for what its agent did, and put back."""
     project = runs.here()
     with prd_init.alone(found):
-        starting.check_alone(project)
-        starting.check_open(project)
-        try:
-            yield
-        finally:
-            starting.let_go(project)
+        here = next((one for one in finding.open_loops(project) if one.settings.way == "here"), None)
+        if here:
+            shows = finding.command(here, "status")
+            raise UsageError(f"a {here.loop} works in this checkout: {here.id}", hint=f"{shows} shows it")
+        yield
 
 
 def _write(survey: Survey, *, medium: bool, as_json: bool) -> int:
@@ -90,7 +89,7 @@ def _write(survey: Survey, *, medium: bool, as_json: bool) -> int:
 
 
 def _documents(docs: str) -> Documents:
-    return starting.place_here(docs, needs_git=False).documents
+    return opening.here(docs, needs_git=False)
 
 
 class Again(Struct, frozen=True):

@@ -1,5 +1,6 @@
 """`raymond ralph`: send the same prompt file to a fresh agent again and again, until it is done."""
 
+import contextlib
 import os
 from difflib import get_close_matches
 from typing import Any
@@ -7,17 +8,18 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from raymond import pasted
-from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_verbs
+from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_start, loop_verbs
 from raymond.cli import run as runs_of
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.control import runs
+from raymond.control.start import Choices
 from raymond.errors import UsageError
 from raymond.faces import words
-from raymond.loops import checks, opening, starting
+from raymond.language.ways import Way
+from raymond.loops import checks, finding, opening, starting
+from raymond.loops.documents import Folder
 from raymond.loops.settings import COMMIT, RALPH, Settings
-from raymond.loops.starting import Found
 
 _OWN = (
     click.argument("prompt", type=click.Path()),
@@ -27,7 +29,11 @@ _OWN = (
     click.option("--gate", metavar="CMD", help="An iteration counts, and is committed, only when this is green."),
     click.option("--until", metavar="TEXT", help="Done when the agent says <promise>TEXT</promise>."),
     click.option("--goal", metavar="CONDITION", help="Done when a small model judges that this is met."),
-    click.option("--commit", type=click.Choice(COMMIT), help="What is committed (green with --gate, else never)."),
+    click.option(
+        "--commit",
+        type=click.Choice(COMMIT),
+        help="Which iterations are committed (green; without --gate, all that changed something).",
+    ),
     click.option(
         "--max-failures",
         type=Count(),
@@ -65,62 +71,74 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     """Start the loop over PROMPT, or resume the one that was cut off here."""
     given, options, _ = runs_of.choose(given)
     foreground.check(given.show, dry=given.dry_run)
-    settings = _settings(prompt, own)
-    id = starting.new_id(RALPH, given.id_)
+    id = starting.new_id(RALPH, given.id_, dry=given.dry_run)
     starting.check_new(id)
     options.id = id
-    place = starting.place_here(own["docs"], needs_git=settings.commit != "never")
-    checkout = ""
-    if own["worktree"] and not given.dry_run:
-        checkout, place = place.repository.top, loop_verbs.move_to_worktree(place, id, own["docs"])
-    starting.check_alone(runs.here())
-    found = starting.look(runs.here(), place.documents, RALPH)
-    starting.check_open(runs.here(), starting.own(found))
+    settings = _settings(id, prompt, own)
+    workflow = own["workflow"] or starting.PLAIN
+    checkout = opening.here(own["docs"], needs_git=False, owned=settings.owned)
+    found = finding.look(runs.here(), checkout, RALPH)
     if found and found.is_unconcluded:
         loop_verbs.conclude(found, given.show)
     is_same = found is not None and found.loop is not None and found.loop.settings.prompt == settings.prompt
+    if found and is_same and found.status == "failed" and not given.dry_run:
+        loop_verbs.give_up(found, RALPH)
     if found and is_same and found.status not in ("complete", "failed") and not given.dry_run:
-        code = loop_verbs.take_up(place, found, RALPH, flags.as_resumption(given), yes=own["yes"])
+        code = loop_verbs.take_up(found, RALPH, flags.as_resumption(given), yes=own["yes"])
         if code is not None:
             return code
-    if found and not is_same and not given.dry_run:
-        _refuse_second(found)
     opening.check_gate(settings)
     if not own["workflow"]:
         starting.check_judge(settings, options)
-    if settings.commit != "never":
-        opening.check_repository(place.repository, settings.branch or "current")
+    settings = _placed(settings, workflow, options, checkout)
+    starting.check_alone(runs.here(), checkout, settings)
     variables = {"check": checks.command(settings.gate), "check_timeout": f"{settings.gate_timeout:g}s"}
     options.variables = {**options.variables, **variables}
     if not settings.goal:
-        options.small_model = options.small_model or "none"  # nobody is asked to judge
-    loaded = starting.load(own["workflow"] or starting.PLAIN, options, [settings.gate] if settings.gate else [], RALPH)
-    if settings.commit != "never" and not given.dry_run:
-        settings = opening.branch_out(place, id, settings)
-    shown = replace(settings, branch=place.repository.branch()) if settings.branch == "current" else settings
-    loop_verbs.tell(_first_line(shown))
-    if given.dry_run:
-        print("nothing was started")
-        return 0
+        options.small_model = options.small_model or "none"  # no model is asked to judge
+    commands = [settings.gate] if settings.gate else []
+    way: Way = "here" if settings.way == "here" else "copy" if settings.way == "copy" else "isolated"
+    takes_all, since = own["on_dirty"] == "snapshot", own["since"]
+    with contextlib.ExitStack() as held:
+        draft = None
+        if settings.commits_anything:
+            asked = starting.draft(runs.here(), checkout, id, settings, takes_all=takes_all, since=since)
+            draft = held.enter_context(asked)
+            if settings.way == "here":
+                starting.check_clean(checkout, draft.point)
+            settings = starting.settled(settings, draft.point)
+        loaded = starting.load(workflow, options, commands, RALPH, way)
+        loop_verbs.tell(_first_line(settings))
+        for line in starting.introduction(settings, draft.point if draft else None):
+            loop_verbs.tell(line)
+        if given.dry_run:
+            print("nothing was started")
+            return 0
+        handle = starting.begin(loaded, options, settings, draft)
     if found and found.state:
-        starting.archive(place.documents, RALPH)
-    handle = starting.begin(loaded, options, replace(settings, checkout=checkout))
+        finding.archive(checkout, RALPH)
     loop_verbs.introduce(handle)
     choice.warn_of_reach(handle)
     choice.warn_of_company(handle)
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
 
 
-def _refuse_second(found: Found) -> None:
-    """A loop over another prompt that was cut off is not forgotten."""
-    if found.loop is None or found.loop.run.is_over:
-        return
-    id, before = found.loop.id, found.loop.settings.prompt
-    what = f"the loop {id} over {pasted.name(before)} has not ended"
-    raise UsageError(what, hint=f"raymond ralph resume continues it, raymond cancel {id} ends it")
+def _placed(settings: Settings, workflow: str, options: Choices, checkout: Folder) -> Settings:
+    """The settings with where agents work; where nothing can be committed, they work in the directory as it is."""
+    if not settings.commits_anything:
+        if options.workspace not in ("", "here"):
+            raise UsageError(f"--commit never works in the checkout, not {options.workspace}", hint="leave one out")
+        return replace(settings, branch="", why="it makes no commits")
+    if lacks := opening.lacks(checkout.top):
+        if options.workspace not in ("", "here"):
+            raise UsageError(f"{lacks}, so there is no workspace", hint="git init, and make a commit")
+        return replace(settings, commit="never", branch="", why=lacks)
+    opening.check_repository(checkout.top)
+    way, why, carry = loop_start.place(workflow, options, checkout)
+    return replace(settings, way=way, why=why, carry=carry)
 
 
-def _settings(prompt: str, own: dict[str, Any]) -> Settings:
+def _settings(id: str, prompt: str, own: dict[str, Any]) -> Settings:
     text = _read(prompt)
     for name in ("gate", "until", "goal"):
         if own[name] is not None and not own[name].strip():
@@ -128,14 +146,11 @@ def _settings(prompt: str, own: dict[str, Any]) -> Settings:
                 f"--{name} is empty", hint=f"leave it out, or say what --{name} is: a variable may not be set"
             )
         own[name] = own[name] or ""
-    commit = own["commit"] or ("green" if own["gate"] else "never")
-    if commit == "green" and not own["gate"]:
-        raise UsageError("--commit green needs a check", hint="--gate 'make test', or --commit always")
-    if own["no_commit"]:
-        commit = "never"
+    commit = "never" if own["no_commit"] else own["commit"] or "green"
     return loop_flags.settings(
         RALPH,
-        {**loop_flags.DEFAULTS, **own, "branch": "" if commit == "never" else own["branch"] or "current"},
+        id,
+        {**loop_flags.DEFAULTS, **own},
         most=own["most"],
         prompt=os.path.relpath(prompt),
         gate=own["gate"],
@@ -170,7 +185,7 @@ def _first_line(settings: Settings) -> str:
     parts += [f"check: {settings.gate}"] if settings.gate else []
     parts += [f"until: {settings.until}"] if settings.until else []
     parts += [f"goal: {settings.goal}"] if settings.goal else []
-    parts.append("no commits" if settings.commit == "never" else f"commits: {settings.commit}, on {settings.branch}")
+    parts += [f"commits: {settings.commit}"] if settings.gate or settings.commit == "never" else []
     return "; ".join(parts)
 
 

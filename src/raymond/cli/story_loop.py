@@ -59,9 +59,10 @@ def status(docs: str, as_json: bool, metrics: bool) -> int:
         return loop_verbs.status(STORIES, docs, as_json=as_json)
     from raymond.loops import story_metrics
 
-    place, _ = loop_verbs.find(STORIES, docs)
+    checkout, loop = loop_verbs.for_person(STORIES, docs)
+    documents = loop.documents if loop else checkout
     if as_json:
-        print(json.dumps(story_metrics.document(place)))
+        print(json.dumps(story_metrics.document(documents)))
     else:
-        sys.stdout.write(story_metrics.text(place))
+        sys.stdout.write(story_metrics.text(documents))
     return 0

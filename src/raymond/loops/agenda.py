@@ -7,16 +7,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.errors import UsageError
-from raymond.loops import documents, opening
-from raymond.loops.documents import LOGS, PRD, SPECS
+from raymond.loops import opening
+from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PRD, PROGRESS, SPECS, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.item import Doubt
 from raymond.loops.ledger import Ledger
-from raymond.loops.opening import Place
 from raymond.loops.selection import Selection
 from raymond.loops.settings import SESSION, STORIES, Settings
 from raymond.loops.source import Looked
 from raymond.loops.sources import source_of
+from raymond.loops.start_point import StartPoint
 
 _NOTHING = "has nothing that can be worked on"
 
@@ -54,30 +54,24 @@ class Agenda(Struct, frozen=True):
         return f"{name}:{doubt.line}: {doubt.message}"
 
 
-def prepare(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
+def prepare(found: Documents, settings: Settings) -> tuple[Settings, Agenda]:
     """Check everything that must hold before a turn; the settings with what they lack, and what there is to do."""
-    opening.check_docs(place.documents, settings.loop)
-    opening.check_repository(place.repository, settings.branch)
+    for name in (PROGRESS, FAILURES, LEARNINGS):
+        opening.check_size(found, name)
     if settings.loop == SESSION:
-        opening.check_queue(place)
-        settings = replace(settings, source=opening.source(place.documents, settings.source or None))
+        settings = replace(settings, source=opening.source(found, settings.source or None))
     else:
-        _check_plans(place, settings)
-    settings, agenda = _agenda(place, settings)
+        from raymond.loops import planning
+
+        planning.check(found, settings)
+    settings, agenda = _agenda(found, settings)
     _check_programs(agenda)
     return settings, agenda
 
 
-def _check_plans(place: Place, settings: Settings) -> None:
-    from raymond.loops import planning
-
-    planning.check(place, settings)
-
-
-def _agenda(place: Place, settings: Settings) -> tuple[Settings, Agenda]:
-    found = place.documents
+def _agenda(found: Documents, settings: Settings) -> tuple[Settings, Agenda]:
     if settings.loop == SESSION:
-        read = queue.read(documents.read(found.path(LOGS, settings.source)))
+        read = queue.read(found.read(LOGS, settings.source))
         links = any(one.verification.kind == "task-loop" for one in read.items)
         settings = replace(settings, links_tasks=links)
         empty = f"has no `## {queue.TITLE}`" if read.section is None else _NOTHING
@@ -102,7 +96,7 @@ def _check_programs(agenda: Agenda) -> None:
                 )
 
 
-def plan(place: Place, settings: Settings, agenda: Agenda) -> dict[str, Any]:
+def plan(settings: Settings, agenda: Agenda, point: StartPoint) -> dict[str, Any]:
     """What a loop would do, for programs."""
     return {
         "loop": settings.loop,
@@ -113,8 +107,12 @@ def plan(place: Place, settings: Settings, agenda: Agenda) -> dict[str, Any]:
             for one in agenda.selection.ready
         ],
         "passed_over": [{"title": title, "reason": reason} for title, reason in agenda.passed()],
-        "branch": opening.branch_of(place, settings) or None,
-        "dirty": None if place.repository.filters() else opening.dirt_of(place),  # those would run
+        "branch": settings.branch or None,
+        "workspace": settings.way,
+        "why": settings.why or None,
+        "builds_on": point.builds_on or None,
+        "taken_along": point.taken,
+        "left_out": point.left_out,
         "doubts": [{"line": one.line, "message": one.message, **_place(one)} for one in agenda.looked.doubts],
     }
 

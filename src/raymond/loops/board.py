@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from raymond.faces.look import Look
 from raymond.faces.plain_text import plain
 from raymond.faces.rows import Piece, Row
-from raymond.loops.ledger import Ledger
+from raymond.loops.ledger import Ledger, opened
 from raymond.loops.loop_run import LoopRun, ledger_of
+from raymond.loops.next_item import PAUSE
 from raymond.loops.settings import RALPH, UNITS
-from raymond.loops.turnover import GO_ON, PAUSE
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
@@ -38,13 +38,13 @@ class LoopBoard:
     def rows(self, run: Run, look: Look, now: float) -> list[Row]:
         """The rows of the loop, as far as there is something to say."""
         self._read(run)
-        worker = next((one for one in run.agents.values() if "iteration" in (one.variables or {})), None)
+        worker = next((one for one in run.agents.values() if "item" in (one.variables or {})), None)
         item = _item(worker, look) if worker else []
         return [self._progress(run, look), *item, *self._commits(), *self._next()]
 
     def enter(self, asked: Question) -> str:
         """Enter goes on with a loop that has paused, as its question says."""
-        return GO_ON if asked.state == PAUSE else ""
+        return "continue" if asked.state == PAUSE else ""
 
     def _read(self, run: Run) -> None:
         """Take note of what was handed on; people edit the queue, so it is looked at now and then."""
@@ -87,9 +87,10 @@ def _item(agent: Agent, look: Look) -> list[Row]:
     given = agent.variables or {}
     attempt = (agent.prompted or {}).get("WORK.md", 1)
     again = f" {look.dot} attempt {attempt}" if attempt > 1 else ""
-    who = "a person" if given.get("criteria") else "none"
-    check = [(plain(given["check"]), ""), *_found(agent, look)] if given.get("check") else [(who, "")]
-    title = (plain(given.get("title", "")), "bold")
+    item = opened(given["item"])
+    who = "a person" if item.criteria else "none"
+    check = [(plain(item.check), ""), *_found(agent, look)] if item.check else [(who, "")]
+    title = (plain(item.title), "bold")
     return [[("item     ", "dim"), title, (again, "yellow")], [("check    ", "dim"), *check]]
 
 

@@ -1,16 +1,18 @@
 """The documents of a loop: the files under docs that Raymond writes, and where they are."""
 
 import errno
-import json
 import os
 import stat
+from abc import abstractmethod
+from collections.abc import Iterable
+from functools import cached_property
 
 from msgspec import Struct
 
-from raymond.digests import sha256
 from raymond.errors import Error
 from raymond.patterns import regex
 from raymond.system import files
+from raymond.workspace.repository import Repository
 
 STATES = {
     "continuous-session": ".continuous-session-state.json",
@@ -25,8 +27,8 @@ PRD, PRD_STATUS, SPECS = "prd.md", "prd-status.json", "implementation"
 _SPEC = regex(r"implementation/[0-9]+-[^/]+/[0-9]+\.[0-9]+-[^/]+\.md")
 _SPECIAL = regex(r"[\\*?\[]")
 """Characters by which a pattern of git stands for several names."""
-WRITTEN = "written"
-"""The file in the folder of a loop with the summaries that it wrote: path -> digest."""
+PLANS = (SPECS, PRD, PRD_STATUS)
+RECORDS = (LOGS, SUMMARIES, PROGRESS, FAILURES, LEARNINGS)
 ASIDE = ".raymond-new"
 """The end of the name under which a document is written first."""
 LARGEST = 16 << 20
@@ -36,7 +38,10 @@ _MOST = 4 * LARGEST
 
 
 class Documents(Struct, frozen=True):
-    """The files of a loop."""
+    """The files of a loop: the only way by which it reads, lists and writes them.
+
+    Names are relative to the folder of documents, in parts. State files are not among them: they stay in the checkout.
+    """
 
     cwd: str
     """The directory of the run."""
@@ -44,8 +49,8 @@ class Documents(Struct, frozen=True):
     """Relative to it."""
     top: str
     """The top level of the repository; `cwd` where there is none."""
-    has_plans: bool = False
-    """Whether specs and the PRD say what the loop does."""
+    owned: tuple[str, ...] = RECORDS
+    """The files and folders among them that only Raymond writes while the loop works."""
 
     @property
     def folder(self) -> str:
@@ -59,8 +64,36 @@ class Documents(Struct, frozen=True):
         folder = os.path.normpath(os.path.join(os.path.realpath(self.cwd), self.docs))
         return os.path.relpath(folder, os.path.realpath(self.top))
 
+    @abstractmethod
+    def read(self, *names: str) -> str:
+        """The text of a document, every byte of it; empty when there is none, or something else than a file."""
+
+    @abstractmethod
+    def beginning(self, *names: str) -> str:
+        """The same for whoever writes nothing of it back: a text that is too large is cut off."""
+
+    @abstractmethod
+    def exists(self, *names: str) -> bool:
+        """Whether it is a regular file."""
+
+    @abstractmethod
+    def is_folder(self, *names: str) -> bool:
+        """Whether it is a folder, and no link to one."""
+
+    @abstractmethod
+    def names(self, *folder: str) -> list[str]:
+        """What a folder of them has in it; nothing when there is none, or a link in its place."""
+
+    @abstractmethod
+    def write(self, text: str, *names: str) -> None:
+        """Write a document."""
+
+    def preload(self, paths: Iterable[str]) -> None:
+        """Be told that all of these will be read."""
+        return
+
     def path(self, *names: str) -> str:
-        """A file of them."""
+        """Where a person finds one of them in the checkout."""
         return os.path.join(self.folder, *names)
 
     def shown(self, *names: str) -> str:
@@ -74,7 +107,7 @@ class Documents(Struct, frozen=True):
     def logs(self) -> list[str]:
         """The names of all session logs."""
         try:
-            return os.listdir(self.path(LOGS))
+            return self.names(LOGS)
         except OSError:
             return []
 
@@ -84,25 +117,23 @@ class Documents(Struct, frozen=True):
 
         return session_log.newest(self.logs()) or ""
 
+    @property
+    def kept(self) -> list[str]:
+        """The same as paths of the repository."""
+        return [self.inside_path(name) for name in self.owned]
+
+    def inside_path(self, *names: str) -> str:
+        """A document as a path of the repository."""
+        return os.path.normpath(os.path.join(self.inside, *names))
+
     def owns(self, path: str) -> bool:
         """Whether a path of the repository is one that Raymond writes."""
-        below = os.path.relpath(path, self.inside)
-        if self.is_plan(path):
-            return True
-        return below.partition("/")[0] in (LOGS, SUMMARIES, PROGRESS, FAILURES, LEARNINGS, *STATES.values())
+        return os.path.relpath(path, self.inside).partition("/")[0] in (*self.owned, *STATES.values())
 
     def is_plan(self, path: str) -> bool:
         """Whether it is one that says what is to be done, besides session logs."""
-        return self.has_plans and self.is_about_plans(path)
-
-    def is_about_plans(self, path: str) -> bool:
-        """Whether it is a spec, the PRD or its status, whatever the loop does."""
         below = os.path.relpath(path, self.inside)
-        return below in (PRD, PRD_STATUS) or is_spec(below)
-
-    def is_summary(self, path: str) -> bool:
-        """Whether it is a summary."""
-        return os.path.relpath(path, self.inside).startswith(f"{SUMMARIES}/")
+        return SPECS in self.owned and (below in (PRD, PRD_STATUS) or is_spec(below))
 
     def excluded(self) -> list[str]:
         """Patterns of what git is not to see."""
@@ -110,11 +141,135 @@ class Documents(Struct, frozen=True):
         states = (os.path.normpath(os.path.join(folder, name)) for name in STATES.values())
         return [*(f"/{one}*" for one in states), f"*{ASIDE}", "/.raymond/"]
 
-    def hides(self, path: str) -> bool:
-        """Whether a path of the repository, if git does not know it, is one that these patterns keep from it."""
-        above, name = os.path.split(path)
-        is_state = above == ("" if self.inside == "." else self.inside) and name.startswith(tuple(STATES.values()))
-        return is_state or name.endswith(ASIDE) or path.startswith(".raymond/")
+
+class Folder(Documents, frozen=True):
+    """Those in the checkout."""
+
+    def read(self, *names: str) -> str:
+        """The text of a file."""
+        return read(self.path(*names))
+
+    def beginning(self, *names: str) -> str:
+        """The same, cut off."""
+        return beginning(self.path(*names))
+
+    def exists(self, *names: str) -> bool:
+        """Whether it is a file, and no link to one."""
+        path = self.path(*names)
+        return os.path.isfile(path) and not os.path.islink(path)
+
+    def is_folder(self, *names: str) -> bool:
+        """The same of a folder."""
+        path = self.path(*names).rstrip("/")
+        return os.path.isdir(path) and not os.path.islink(path)
+
+    def names(self, *folder: str) -> list[str]:
+        """What is in the folder."""
+        above = [self.path(*folder[: number + 1]) for number in range(len(folder))]
+        if any(map(os.path.islink, above)):
+            return []
+        try:
+            return os.listdir(self.path(*folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def write(self, text: str, *names: str) -> None:
+        """Write the file."""
+        write(self.path(*names), text)
+
+
+class Stored(Documents, frozen=True, dict=True):
+    """Those in a tree of git, with what is about to be written there."""
+
+    repository: Repository | None = None
+    tree: str = ""
+    known: dict[str, bytes] = {}
+    """What was read."""
+    written: dict[str, str] = {}
+
+    @property
+    def _git(self) -> Repository:
+        assert self.repository is not None
+        return self.repository
+
+    @cached_property
+    def _entries(self) -> dict[str, tuple[bytes, bytes]]:
+        """Every file in the folder of documents, as named there -> its mode and blob."""
+        inside = "" if self.inside == "." else f"{self.inside}/"
+        said = self._git.ask("ls-tree", "-r", "-z", self.tree, *([inside] if inside else []))
+        found = {}
+        for line in said.split(b"\0")[:-1]:
+            about, path = line.split(b"\t", 1)
+            mode, kind, blob = about.split(b" ")
+            if kind == b"blob" and mode != b"120000":
+                found[os.fsdecode(path)[len(inside) :]] = (mode, blob)
+        return found
+
+    def _content(self, name: str) -> bytes:
+        if name in self.written:
+            return self.written[name].encode("utf-8", "surrogateescape")
+        if name not in self._entries:
+            return b""
+        if name not in self.known:
+            self.preload([name])
+        return self.known[name]
+
+    def read(self, *names: str) -> str:
+        """The text of a document."""
+        content = self._content(_joined(names))
+        if len(content) > _MOST:
+            what = f"{self.shown(*names)} is larger than {_MOST >> 20} MiB"
+            raise TooLarge(what, hint="move what is old in it to another file")
+        return content.decode("utf-8", "surrogateescape")
+
+    def beginning(self, *names: str) -> str:
+        """The same, cut off."""
+        return self._content(_joined(names))[: _MOST + 1].decode("utf-8", "surrogateescape")
+
+    def preload(self, paths: Iterable[str]) -> None:
+        """Read several at once."""
+        wanted = {path: self._entries[path][1].decode("ascii") for path in paths if path in self._entries}
+        contents = self._git.blobs(dict.fromkeys(wanted.values())) if wanted else {}
+        self.known.update({path: contents[blob] for path, blob in wanted.items()})
+
+    def exists(self, *names: str) -> bool:
+        """Whether there is such a file."""
+        return _joined(names) in self._entries or _joined(names) in self.written
+
+    def names(self, *folder: str) -> list[str]:
+        """What is in a folder."""
+        prefix = f"{_joined(folder)}/" if folder else ""
+        every = [*self._entries, *self.written]
+        return list(dict.fromkeys(one[len(prefix) :].split("/")[0] for one in every if one.startswith(prefix)))
+
+    def is_folder(self, *names: str) -> bool:
+        """Whether there is something in it."""
+        return bool(self.names(*names))
+
+    def write(self, text: str, *names: str) -> None:
+        """Write it with the next commit."""
+        self.written[_joined(names)] = text
+
+    def onto(self, tree: str) -> str:
+        """A tree with these documents: as they are here, and as they were written."""
+        repository, lines = self._git, dict[str, bytes]()
+        if tree != self.tree:
+            theirs = repository.changes(tree, self.tree, self.kept)
+            lines = {os.fsdecode(path): new for path, (_, new) in theirs.items()}
+        for name, text in self.written.items():
+            mode, _ = self._entries.get(name, (b"100644", b""))
+            lines[self.inside_path(name)] = repository.put(mode, text.encode("utf-8", "surrogateescape"))
+        return repository.changed(tree, lines)
+
+
+def stored(documents: Documents, repository: Repository, tree: str) -> Stored:
+    """The documents as a commit or a tree has them."""
+    given = documents.cwd, documents.docs, documents.top, documents.owned
+    return Stored(*given, repository=repository, tree=tree, known={}, written={})
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return os.path.normpath(os.path.join(*names)) if names else ""
 
 
 def is_spec(path: str) -> bool:
@@ -127,8 +282,8 @@ class TooLarge(Error):
 
 
 def read(path: str) -> str:
-    """The text of a document, every byte of it; empty when there is none, or something else than a file."""
-    found = content(path)
+    """The text of a file of Raymond, every byte of it; empty when there is none, or something else than a file."""
+    found = _content(path)
     if len(found) > _MOST:
         raise TooLarge(f"{path} is larger than {_MOST >> 20} MiB", hint="move what is old in it to another file")
     return found.decode("utf-8", "surrogateescape")
@@ -136,11 +291,10 @@ def read(path: str) -> str:
 
 def beginning(path: str) -> str:
     """The same for whoever writes nothing of it back: a text that is too large is cut off."""
-    return content(path).decode("utf-8", "surrogateescape")
+    return _content(path).decode("utf-8", "surrogateescape")
 
 
-def content(path: str) -> bytes:
-    """The same in bytes."""
+def _content(path: str) -> bytes:
     try:
         return files.contents(path, _MOST + 1)
     except OSError as error:
@@ -149,23 +303,8 @@ def content(path: str) -> bytes:
         return b""  # a link, a folder or a pipe is no document of ours
 
 
-def noted(path: str) -> dict[str, str]:
-    """The documents that were noted as ours in this file: path -> digest."""
-    try:
-        found: dict[str, str] = json.loads(files.contents(path))
-    except OSError:
-        return {}
-    return found
-
-
-def note(path: str, name: str, text: str) -> None:
-    """Note that the document `name` is about to be ours: it must not be taken for an agent's."""
-    digest = sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    files.replace(path, json.dumps({**noted(path), name: digest}).encode(), durable=True)
-
-
 def write(path: str, text: str) -> None:
-    """Write a document at once: whoever reads it sees the one before or this one. No link is followed.
+    """Write such a file at once: whoever reads it sees the one before or this one. No link is followed.
 
     It keeps the mode of the one before.
     """

@@ -1,4 +1,4 @@
-"""The end of a loop, whichever way it came: state file, summary, closing commit; all of it can be repeated."""
+"""The end of a loop, whichever way it came: summary, state file; all of it can be repeated."""
 
 import contextlib
 import json
@@ -8,23 +8,18 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from raymond.loops import documents, state, summary, unfinished
-from raymond.loops.committing import BEHIND
-from raymond.loops.documents import SUMMARIES, WRITTEN
+from raymond.loops import state, summary
+from raymond.loops.branch import trailers
+from raymond.loops.documents import SUMMARIES, stored
 from raymond.loops.formats.state_file import Status
-from raymond.loops.git_calls import GitError
 from raymond.loops.ledger import Ledger
 from raymond.loops.loop_run import LoopRun
+from raymond.loops.outcome import RECORDS
 from raymond.loops.settings import RALPH
-from raymond.loops.step import told
+from raymond.loops.step import TROUBLE, told
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.views.status import exit_code
-
-PAUSED = "paused"
-"""The file in the folder of a loop that says how everything stood when it paused."""
-_CURRENT = ("iteration", "title", "check", "log")
-RECORDS = "chore(loop): records"
 
 
 def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False) -> int:
@@ -39,20 +34,32 @@ def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False) 
 
 def conclude(loop: LoopRun) -> None:
     """Write down how it ended."""
-    if loop.loop != RALPH or os.path.isdir(loop.documents.folder):
-        with _told("it was not noted how everything stands"):
-            _note_pause(loop)
-        with _told("what failed items left stays in the tree"):
-            loop.kept = _put_away(loop)
-        with _told("the summary was not written to a file"):
+    if loop.ledger.ended == "refused":
+        _withdraw(loop)
+        return
+    if loop.has_branch:
+        with _told("the summary was not written to the branch"):
             _write_summary(loop)
-        with _told("the records of the loop were not committed"):
-            _commit_records(loop)
-        # The state file comes last: whoever finds it saying that the loop runs does all of this again.
-        path = loop.documents.state(loop.loop)
+        with _told("the branch was not brought into the checkout"):
+            _come_home(loop)
+    if loop.loop != RALPH or os.path.isdir(loop.checkout.folder):
+        # The state file comes last: a loop that it calls running is concluded again.
+        path = loop.checkout.state(loop.loop)
         snapshot = tuple(summary.whole(loop))
+        status = status_of(loop)
+        error = summary.failure(loop.run) if status == "failed" else ""
         with _told("the state file was not written"):
-            state.write(path, loop.id, loop.settings, loop.ledger, status_of(loop), snapshot, pid=os.getpid())
+            state.write(path, loop.id, loop.settings, loop.ledger, status, snapshot, pid=os.getpid(), error=error)
+
+
+def _withdraw(loop: LoopRun) -> None:
+    """A refused start changes nothing: what it had made for the loop goes."""
+    with _told("what the loop had begun was not removed"):
+        if loop.has_branch:
+            loop.branch.withdraw()
+    path = loop.checkout.state(loop.loop)
+    if state.is_of(path, loop.id):
+        os.unlink(path)
 
 
 @contextlib.contextmanager
@@ -60,17 +67,43 @@ def _told(what: str) -> Iterator[None]:
     """Say what git did not do: whatever that is, there is a summary."""
     try:
         yield
-    except (GitError, OSError) as error:
+    except TROUBLE as error:
         print(f"{what}: {told(error)}", file=sys.stderr)
+
+
+def _write_summary(loop: LoopRun) -> None:
+    """One file for each ending: the same ending writes the same file."""
+    when = datetime.fromtimestamp(loop.run.now, UTC)
+    name = f"{loop.loop}-{when:%Y%m%dT%H%M%SZ}.md"
+    branch, text = loop.branch, summary.text(loop)
+    with branch.alone():
+        tip = branch.tip
+        documents = stored(loop.checkout, branch.repository, tip)
+        has_folder = loop.loop != RALPH or bool(documents.names())  # the plain loop works without documents
+        if has_folder and not documents.exists(SUMMARIES, name):
+            documents.write(text, SUMMARIES, name)
+            message = f"{RECORDS}\n\n{loop.loop}: {summary.how(loop)}\n\n{trailers(loop.id, '')[0]}\n"
+            branch.commit(documents.onto(branch.repository.tree_of(tip)), message, tip)
+        branch.follow()
+
+
+def _come_home(loop: LoopRun) -> None:
+    """Let the checkout of a loop that works there have what is on the branch; bring it there if it was asked for."""
+    from raymond.loops import home
+
+    if loop.branch.is_here and loop.place.is_there:
+        home.follow(loop)
+    elif loop.settings.applies and loop.run.is_over:
+        print(home.apply(loop), file=sys.stderr)
 
 
 def status_of(loop: LoopRun) -> Status:
     """The status as state files have it."""
     run, ledger = loop.run, loop.ledger
-    if not run.is_over:
-        return "paused"
     if run.final_status == "failed" and not ledger.ended:
         return "failed"
+    if not run.is_over:
+        return "paused"
     return "paused" if ledger.ended == "limit" and ledger.left else "complete"
 
 
@@ -98,11 +131,11 @@ def document(loop: LoopRun, code: int) -> dict[str, Any]:
         "cost": round(loop.run.cost, 6),
         "seconds": round(loop.run.now - loop.run.started_at, 3),
         "branch": loop.settings.branch or None,
-        "worktree": loop.top if loop.worktree else None,
-        "current": {key: ledger.open[key] for key in _CURRENT if key in ledger.open},
+        "workspace": loop.settings.way,
+        "current": _current(ledger),
         "completed": _entries(ledger, is_done=True),
         "failed": _entries(ledger, is_done=False),
-        "passed_over": [{"title": title, "reason": why} for title, why in ledger.passed],
+        "passed_over": [{"title": title, "reason": why} for title, why in ledger.skipped],
         "remaining": summary.remaining(loop),
         "next": summary.advice(loop),
     }
@@ -113,65 +146,9 @@ def _entries(ledger: Ledger, *, is_done: bool) -> list[dict[str, Any]]:
     return [json.loads(one.write()) for one in found]
 
 
-def _write_summary(loop: LoopRun) -> None:
-    """One file for each ending: the same ending writes the same file."""
-    when = datetime.fromtimestamp(loop.run.now, UTC)
-    name = f"{loop.loop}-{when:%Y%m%dT%H%M%SZ}.md"
-    text = summary.text(loop)
-    documents.note(loop.file(WRITTEN), os.path.join(loop.documents.inside, SUMMARIES, name), text)
-    documents.write(loop.documents.path(SUMMARIES, name), text)
-
-
-def _note_pause(loop: LoopRun) -> None:
-    """Note how everything stands when nobody works any more: what changes from now on is a person's."""
-    if not loop.run.is_over and loop.ledger.open and loop.settings.branch:
-        repository = loop.repository
-        documents.write(loop.file(PAUSED), f"{repository.head()} {repository.tree()}")
-
-
-def _put_away(loop: LoopRun) -> str:
-    """Save what items that failed have left in the tree, and return to HEAD, so that the next night can start.
-
-    Not where a person was asked meanwhile, who may have changed files too. Where it is kept, if anywhere.
-    """
-    ledger, settings = loop.ledger, loop.settings
-    is_ours = (
-        loop.run.is_over and loop.loop != RALPH and settings.commits and not settings.is_dirty and not ledger.asked
-    )
-    has_left = any(one.action in ("retry", "create-fix-task") for one in ledger.entries)
-    repository = loop.repository
-    if not is_ours or not has_left or ledger.ended in ("", "stopped") or repository.branch() != settings.branch:
-        return ""
-    head = repository.head()
-    left = [path for path in repository.dirt() if not loop.documents.owns(path)]
-    name = f"refs/raymond/{loop.id}/left"
-    if not left:
-        return name if repository.reference(name) else ""
-    date = f"{int(loop.run.now)} +0000"
-    made = repository.commit(repository.tree(), [head], "raymond: what failed items left\n", date)
-    repository.move(name, made)
-    repository.bring_back(head, left)
-    return name
-
-
-def _commit_records(loop: LoopRun) -> None:
-    """Commit what is left of the loop's own documents, so that the next night can start; never inside of an item."""
-    if not loop.settings.commits or loop.ledger.open or (loop.loop == RALPH and loop.settings.commit == "never"):
-        return
-    repository = loop.repository
-    branch, head = repository.branch(), repository.head()
-    if not head or (loop.settings.branch and branch != loop.settings.branch):
-        return
-    own = [path for path in repository.dirt() if loop.documents.owns(path)]
-    if not own:
-        return
-    if under_way := unfinished.words(unfinished.there(repository)):
-        raise GitError(f"{under_way} is in progress here", hint=f"end it, then commit what is in {loop.documents.docs}")
-    message = f"{RECORDS}\n\n{loop.loop}: {summary.how(loop)}\n\nRaymond-Run: {loop.id}\n"
-    date = f"{int(loop.run.now)} +0000"
-    tree = repository.tree(own)
-    if tree != repository.reference(f"{head}^{{tree}}"):  # after a kill, only the index may be behind
-        made = repository.commit(tree, [head], message, date, sign=repository.signs)
-        repository.move(f"refs/heads/{branch}" if branch else "HEAD", made, head, "raymond: records")
-    if not repository.follow(paths=own):
-        print(BEHIND, file=sys.stderr)
+def _current(ledger: Ledger) -> dict[str, Any]:
+    opened = ledger.open
+    if opened is None:
+        return {}
+    found = {"iteration": str(opened.number), "title": opened.title, "check": opened.check, "log": opened.log}
+    return {name: value for name, value in found.items() if value}

@@ -7,6 +7,7 @@ from msgspec import Struct
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.store import records
+from raymond.workspace import publish
 
 
 class Evidence(Struct, frozen=True):
@@ -49,9 +50,10 @@ def _stored(text: str) -> str:
 
 def difference(loop: LoopRun, entry: Entry) -> str:
     """Everything that its agent changed, as a diff, without the documents of the loop."""
-    repository = loop.repository
-    changed = [one.path for one in repository.changes(entry.base, entry.kept) if not loop.documents.owns(one.path)]
-    return repository.diff(entry.base, entry.kept, changed) if changed else ""
+    but = [f":(exclude,literal){path}" for path in loop.checkout.kept]
+    options = ("--text", "--no-color", "--no-ext-diff", "--no-textconv")
+    said = publish.ask(loop.top, "diff", *options, entry.base, entry.kept, "--", ".", *but)
+    return said.decode("utf-8", "replace")
 
 
 def _said(loop: LoopRun, entry: Entry) -> tuple[str, str]:

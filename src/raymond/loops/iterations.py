@@ -3,19 +3,13 @@
 import difflib
 import json
 import os
-from collections.abc import Callable
 from time import time
 from typing import Any
 
-from msgspec.structs import asdict
-
 from raymond.faces.words import many
-from raymond.loops import checks, documents, finishing, markers, state, turnover, waiting
-from raymond.loops.baseline import keeper_of
-from raymond.loops.failing import Failure
+from raymond.loops import checks, failing, finishing, markers, next_item, outcome, waiting
 from raymond.loops.formats.foreign_text import cut
-from raymond.loops.formats.state_file import Status
-from raymond.loops.inspection import Inspection
+from raymond.loops.item_run import ItemRun, Work
 from raymond.loops.ledger import (
     FAILED,
     IDLE,
@@ -23,20 +17,18 @@ from raymond.loops.ledger import (
     PASSED,
     RED,
     REPLY,
+    REVIEW,
     UNCHECKED,
     Entry,
     Ledger,
-    Reported,
+    Opened,
     entry_of,
 )
 from raymond.loops.ledger import read as read_ledger
-from raymond.loops.step import Step, tag
-from raymond.loops.turnover import wait
-from raymond.loops.wishes import STOP
-from raymond.loops.work import Work
+from raymond.loops.next_item import PAUSE, STOP, wait, write_state
+from raymond.loops.step import Step, document, tag
 from raymond.patterns import regex
-
-__all__ = ["aside", "asks", "begin", "collected", "green", "inspected", "over", "plan", "red", "wait", "write_state"]
+from raymond.system import files
 
 UNJUDGED = "UNJUDGED"
 """What counts when the judge of the goal fails, or says something else than it was asked for."""
@@ -46,45 +38,61 @@ _PROMISE = regex(r"^[*`_]*<promise>(.*)</promise>[*`_.!]*$")
 _DIFF = 4_000
 
 
+def turn(step: Step) -> list[str]:
+    """The tags with which the loop goes on: the next iteration, a question, the closing check, or its end."""
+    ledger, settings = collected(step), step.settings
+    write_state(step, ledger, "running")
+    if settings.goal and ledger.unjudged and not ledger.ended:
+        return [tag("fork", "GOAL.py", {"reply": ledger.unjudged, "goal": settings.goal}), wait(ledger)]
+    if settings.commits_anything:
+        _follow(step)
+    if is_over(step, ledger):
+        return next_item.ending(step, ledger)
+    if asked := question(step, ledger):
+        write_state(step, ledger, "paused")
+        return [tag("fork", PAUSE, {"question": asked}), wait(ledger)]
+    return begin(step, ledger)
+
+
 def collected(step: Step) -> Ledger:
     """The ledger with what became of the last iteration."""
-    given = json.loads(step.text("gate_result") or "{}")
     if step.visit == 1:
-        ledger = Ledger(was_red=given.get("verdict", "passed") != "passed" if step.settings.gate else False)
+        is_red = step.gate.get("verdict", "passed") != "passed" if step.settings.gate else False
+        ledger = Ledger(was_red=is_red)
     else:
         ledger = read_ledger(step.input)
-    for outcome in json.loads(step.text("results") or "[]"):
-        _take(step, ledger, outcome)
-        ledger.open = {}
+    for one in json.loads(step.text("results") or "[]"):
+        _take(step, ledger, one)
+        ledger.open = None
     waiting.note(step.folder, waiting.of(step.folder, ledger))
     return ledger
 
 
-def _take(step: Step, ledger: Ledger, outcome: dict[str, str]) -> None:
-    name, is_done = outcome["state"], outcome["status"] == "done"
-    if outcome["label"] == turnover.CLOSING:
-        turnover.take_closing(ledger, outcome)
-    elif name in ("PAUSE.py", "ANSWER.py"):
-        turnover.answered(ledger, outcome)
+def _take(step: Step, ledger: Ledger, one: dict[str, str]) -> None:
+    name, is_done = one["state"], one["status"] == "done"
+    if one["label"] == next_item.CLOSING:
+        next_item.take_closing(ledger, one)
+    elif name in (PAUSE, "ANSWER.py"):
+        next_item.answered(ledger, one)
     elif name == "GOAL.py":
-        _judged(ledger, outcome["result"] if is_done else UNJUDGED)
+        _judged(ledger, one["result"] if is_done else UNJUDGED)
     else:
-        given = json.loads(outcome["result"]) if is_done else _broken(step, ledger, outcome["error"])
+        given = json.loads(one["result"]) if is_done else json.loads(_broken(step, ledger, one["error"]).write())
         reply = str(given.pop("reply", ""))
         ledger.entries.append(entry_of(given))
         ledger.unjudged = "" if ledger.entries[-1] in ledger.failed else reply
         _finish(step, ledger, reply)
 
 
-def _broken(step: Step, ledger: Ledger, error: str) -> dict[str, Any]:
+def _broken(step: Step, ledger: Ledger, error: str) -> Entry:
+    """The agent failed for a reason of its own; its work stays in the tree for the next iteration."""
     opened = ledger.open
-    Work(step, opened).end_stragglers()
-    number = int(opened.get("iteration", "1"))
-    return asdict(Entry(number=number, key=_key(number), title=opened.get("title", ""), verdict=FAILED, error=error))
+    number = opened.number if opened else 1
+    return Entry(number=number, key=_key(number), title=opened.title if opened else "", verdict=FAILED, error=error)
 
 
 def _finish(step: Step, ledger: Ledger, reply: str) -> None:
-    """Whether the loop has done what it was asked for: somebody says so, and the check is green."""
+    """Whether the loop has done what it was asked for: an agent says so, and the check is green."""
     last, settings = ledger.entries[-1], step.settings
     if last in ledger.failed:
         return
@@ -111,79 +119,88 @@ def _judged(ledger: Ledger, verdict: str) -> None:
         ledger.ended, ledger.why = "impossible", "a model judges that the goal cannot be met"
 
 
-def over(step: Step, ledger: Ledger) -> bool:
+def is_over(step: Step, ledger: Ledger) -> bool:
     """Whether there is no further iteration."""
     settings = step.settings
     if not ledger.ended and os.path.exists(step.file(STOP)):
-        ledger.ended, ledger.why = "stopped", "somebody asked for it"
+        ledger.ended, ledger.why = "stopped", "on request"
     if not ledger.ended and settings.most and ledger.sessions >= settings.most:
         waited = settings.until or settings.goal or (settings.gate and ledger.was_red)
         ledger.ended = "exhausted" if waited else "limit"
-        ledger.why = f"{many(settings.most, 'iteration')} did not do it" if waited else ""
+        ledger.why = f"not finished after {many(settings.most, 'iteration')}" if waited else ""
     return bool(ledger.ended)
 
 
-def asks(step: Step, ledger: Ledger) -> str:
+def question(step: Step, ledger: Ledger) -> str:
     """The question for a person before the loop goes on; empty when there is none."""
     is_there = bool(_prompt(step).strip())
     ledger.why = "" if is_there else f"the prompt {step.settings.prompt} is gone or empty: write it, then continue"
     if not is_there:
-        return turnover.question(ledger.why)
+        return next_item.asking(ledger.why)
     if not ledger.entries or ledger.asked == len(ledger.entries) or ledger.entries[-1] not in ledger.failed:
         return ""
     recent = ledger.entries[-step.settings.max_failures :]
     is_stuck = len(recent) == step.settings.max_failures and all(one.verdict == FAILED for one in recent)
     if not is_stuck and not step.settings.pause_on_fail and ledger.entries[-1].action != "pause":
         return ""
-    return turnover.question(cut(ledger.entries[-1].error, turnover.ASKED))
+    return next_item.asking(cut(ledger.entries[-1].error, next_item.ASKED))
 
 
 def begin(step: Step, ledger: Ledger) -> list[str]:
-    """The tags that let a fresh agent begin."""
-    if away := turnover.elsewhere(step, ledger):
-        write_state(step, ledger, "paused")
-        return away
+    """The tags that let a fresh agent begin. What red iterations have left is still in the tree."""
     settings = step.settings
     ledger.sessions += 1
-    slot, now = str(len(ledger.entries) + 1), time()
-    pause = settings.pause if ledger.entries else 0.0
+    now, pause = time(), settings.pause if ledger.entries else 0.0
     text = _prompt(step)
     changed = _difference(ledger, text)
-    digest = footprint = ""
-    if settings.commit == "never":
-        footprint = step.repository.footprint() if step.is_repository else ""
-    else:
-        base, digest = keeper_of(step, slot).take(f"refs/raymond/{step.id}/base", f"{int(now)} +0000")
-        turnover.begin_with(step, ledger, base)
-    ledger.open = {
-        "slot": slot,
-        "iteration": str(ledger.sessions),
-        "most": str(settings.most or "any number"),
-        "title": _title(text),
-        "key": _key(ledger.sessions),
-        "check": checks.command(settings.gate),
-        "check_timeout": f"{settings.gate_timeout:g}s",
-        "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commit != "never" else "",
-        "began": f"{now + pause:.3f}",
-        "since": str(step.number),
-        "baseline": digest,
-        "footprint": footprint,
-        "start": ledger.start,
-    }
+    ledger.open = Opened(
+        slot=str(len(ledger.entries) + 1),
+        number=ledger.sessions,
+        title=_title(text),
+        key=_key(ledger.sessions),
+        base=step.branch.tip if settings.commits_anything else "",
+        began=round(now + pause, 3),
+        since=step.number,
+        check=settings.gate,
+        checks=checks.command(settings.gate),
+        timeout=settings.gate_timeout,
+    )
     write_state(step, ledger, "running")
     ledger.prompt = text
-    more = {"prompt": text, "footer": _footer(step, ledger), "changed": changed}
-    label = f"iteration {ledger.sessions}"
-    return [
-        tag("fork", "WORK.md", {"after": f"{pause:g}s" if pause else None, "label": label, **ledger.open, **more}),
-        wait(ledger),
-    ]
+    given = {
+        "after": f"{pause:g}s" if pause else None,
+        "label": f"iteration {ledger.sessions}",
+        "item": ledger.open.write(),
+        "changed": changed,
+        "prompt": text,
+        "footer": _footer(step, ledger),
+        "checks": ledger.open.checks,
+        "check_timeout": f"{settings.gate_timeout:g}s",
+        "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commits_anything else "",
+    }
+    return [tag("fork", "WORK.md", given), wait(ledger)]
+
+
+def _follow(step: Step) -> None:
+    """Let the tree begin with the tip, and keep what is there on top of it."""
+    branch, place = step.branch, step.place
+    origin = place.known()
+    tip = branch.tip
+    if origin.commit == tip:
+        return
+    with place.alone():
+        tree = place.harvest().tree
+    there = branch.merged(tree, origin.commit) if tree != origin.tree else ""
+    step.follow(there if tree != branch.tree_of("tip") else "")
 
 
 def _prompt(step: Step) -> str:
     """The prompt as it is now; a person may have made it a link. Empty when there is none."""
     path = os.path.realpath(os.path.join(step.cwd, step.settings.prompt))
-    return step.settings.pin or documents.read(path)
+    try:
+        return step.settings.pin or files.contents(path).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
 
 
 def _title(text: str) -> str:
@@ -203,9 +220,7 @@ def _footer(step: Step, ledger: Ledger) -> str:
     """What every iteration is told besides the prompt: where it stands, and how to say that all is done."""
     settings = step.settings
     most = f" of {settings.most}" if settings.most else ""
-    told = [
-        f"(This is iteration {ledger.sessions}{most}: this prompt is sent again and again, each time to a fresh memory."
-    ]
+    told = [f"(This is iteration {ledger.sessions}{most}. You have no memory of earlier iterations."]
     if settings.gate:
         told.append(f"After it, `{settings.gate}` is run; nothing counts unless it is green.")
     if settings.until:
@@ -220,13 +235,6 @@ def _footer(step: Step, ledger: Ledger) -> str:
     return " ".join(told) + ")"
 
 
-def write_state(step: Step, ledger: Ledger, status: Status) -> None:
-    """Write the state file, where there is a folder for it."""
-    if os.path.isdir(step.documents.folder):
-        path = step.documents.state(step.settings.loop)
-        state.write(path, step.id, step.settings, ledger, status, (), pid=os.getppid())
-
-
 # How an iteration ends
 
 
@@ -234,57 +242,75 @@ def _key(number: int) -> str:
     return f"iteration {number}"
 
 
-def inspected(work: Work, is_checked: Callable[[], bool] = lambda: True) -> Inspection:
-    """What the agent did besides its work; nothing is looked at where nothing is committed."""
-    return work.inspect(is_checked) if work.settings.commit != "never" else Inspection()
+def prepare(run: ItemRun, reply: str) -> str:
+    """The tag with which an iteration goes on that no check has held back."""
+    gate = run.step.gate
+    if not run.settings.commits_anything:
+        verdict = PASSED if run.item.check else UNCHECKED
+        return _result(run, outcome.Outcome(verdict=verdict, ended=time()), reply)
+    work = run.look(gate)
+    if work.conflicts:
+        return tag("goto", "RED.py", {"input": f"{failing.CONFLICT}{', '.join(work.conflicts)}"})
+    if work.review:
+        return tag("goto", "ASIDE.py", {"input": failing.aside_for(work.reason)})
+    verdict = _verdict(run, work)
+    ended = _outcome(work, gate, verdict, reply)
+    if not work.changed:
+        return _result(run, ended, reply)
+    state, given = finishing.hooked(run, work, ended)
+    if state:
+        return tag("goto", state, {"input": given or reply})
+    ended.tree, ended.message = work.tree, given
+    return tag("goto", "COMMIT.py", {"input": ended.write()})
 
 
-def green(work: Work, reply: str) -> Reported:
-    """An iteration that is not committed."""
-    work.end_stragglers()
-    is_same = bool(work.footprint) and work.step.repository.footprint() == work.footprint
-    return Reported(work.entry(_verdict(work, is_same=is_same), Inspection()), reply)
+def _outcome(work: Work, gate: dict[str, Any], verdict: str, reply: str) -> outcome.Outcome:
+    said = cut(markers.without(reply).strip().partition("\n\n")[0], 300)
+    return outcome.Outcome(
+        verdict=verdict,
+        notes=work.notes,
+        told={"said": said} if said else {},
+        subjects=work.subjects,
+        wrote=list(gate.get("wrote", [])),
+        vouched=str(gate.get("vouched", "")),
+        reply=reply[-REPLY:],
+        ended=round(time(), 3),
+    )
 
 
-def _verdict(work: Work, *, is_same: bool) -> str:
-    """How an iteration ends that no check has held back; `is_same`: it changed nothing."""
-    if work.check:
-        return NO_CHANGE if is_same else PASSED
-    return IDLE if is_same else UNCHECKED
+def _result(run: ItemRun, ended: outcome.Outcome, reply: str) -> str:
+    return tag("result", document(outcome.entry_of(run, ended).write(reply)))
 
 
-def red(work: Work, found: Inspection, failure: Failure) -> Entry:
-    """An iteration that does not count; its changes stay in the tree."""
-    work.end_stragglers()
+def _verdict(run: ItemRun, work: Work) -> str:
+    """How an iteration ends that no check has held back."""
+    if run.item.check:
+        return PASSED if work.changed else NO_CHANGE
+    return UNCHECKED if work.changed else IDLE
+
+
+def red(run: ItemRun) -> str:
+    """The tag with which an iteration ends that is not green: its changes stay in the tree, or are committed anyway."""
+    step = run.step
+    failure = failing.read(step.input, step.text("error"), step.text("gate"), step.gate)
     verdict = RED if failure.is_red else failure.verdict
-    return work.entry(verdict, found, error=work.excerpt(failure.text))
+    ended = outcome.Outcome(verdict=verdict, error=failure.text, ended=round(time(), 3))
+    if not run.settings.commits_anything:
+        run.step.end_stragglers(run.item.since)
+    elif run.settings.commit == "always":
+        work = run.look()
+        if work.review:
+            return tag("goto", "ASIDE.py", {"input": failing.aside_for(work.reason)})
+        if work.changed:
+            ended.tree, ended.subjects = work.tree, work.subjects
+            return tag("goto", "COMMIT.py", {"input": ended.write()})
+    return _result(run, ended, "")
 
 
-def aside(work: Work, found: Inspection, verdict: str, reason: str) -> Entry:
-    """An iteration that a person has to look at; the tree is as it was before it."""
-    saved = kept = ""
-    if work.settings.commit != "never":
-        saved, kept = work.save(found, 1)
-        work.go_back(found)
-    return work.entry(verdict, found, error=work.excerpt(reason), action="aside", saved=saved, kept=kept)
-
-
-def plan(
-    work: Work, found: Inspection, gate: dict[str, Any], reply: str, failure: Failure | None = None
-) -> dict[str, Any] | finishing.Hooks:
-    """What the commit will be, or how the hook for messages ended instead."""
-    is_same = not found.changed and not found.commits
-    verdict = _verdict(work, is_same=is_same) if failure is None else RED
-    error = work.excerpt(failure.text) if failure else ""
-    entry = work.entry(verdict, found, wrote=tuple(gate.get("wrote", [])), error=error)
-    given = finishing.committed(work, found, gate, entry, f"chore(ralph): iteration {work.number}", _said(reply))
-    if isinstance(given, finishing.Hooks):
-        return given
-    given["reply"] = reply[-REPLY:]
-    if not found.commits and given.get("tree") == work.step.repository.reference("HEAD^{tree}"):
-        del given["tree"]  # there is nothing to commit
-    return given
-
-
-def _said(reply: str) -> str:
-    return cut(markers.without(reply).strip().partition("\n\n")[0], 300)
+def aside(run: ItemRun) -> Entry:
+    """An iteration that a person has to look at; the next one begins with the tip."""
+    ended = failing.set_aside(run)
+    ended.verdict = REVIEW
+    if run.settings.commits_anything:
+        run.step.follow()
+    return outcome.entry_of(run, ended)

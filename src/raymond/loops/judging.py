@@ -1,20 +1,18 @@
 """Judging: what a person is asked about an item that no command can check, and what they say."""
 
-import json
-from collections.abc import Sequence
+import os
 from enum import Enum
-from typing import Any
 
-from raymond import pasted
-from raymond.loops import documents, finishing
-from raymond.loops.documents import STATES
+import msgspec
+from msgspec import Struct
+
+from raymond.loops import documents
 from raymond.loops.formats.foreign_text import one_line
-from raymond.loops.repository import Repository
-from raymond.loops.waiting import ACCEPTED, decided
-from raymond.loops.work import Work
+from raymond.loops.item_run import ItemRun, Work
 from raymond.patterns import regex
 from raymond.system import git
 from raymond.text import safe
+from raymond.workspace import publish
 
 _AGREES = ("looks good to me", "looks good", "yes", "y", "okay", "ok", "done", "lgtm", "passed")
 """What agrees, in words; a phrase that begins with another one comes first."""
@@ -29,10 +27,12 @@ _CHANGED = 50
 """Paths that are named; git shows all of them."""
 _LINES, _WIDTH = 60, 100
 """Of what an agent said."""
+_ANSWER = (
+    "Answer `yes`, or say what is missing. `yes` commits it as done; any other text is a no: the next attempt is told,"
+    " or without another one the item fails."
+)
 _COMMITS = 10
 """Commits of an item that are named."""
-_RUNS = 200
-"""Loops of a kind that are asked for them, the latest first."""
 
 
 class Answer(Enum):
@@ -64,46 +64,57 @@ def _after_agreement(words: list[str]) -> list[str]:
     return words
 
 
-def question(work: Work, reply: str) -> str:
+class Judgement(Struct, omit_defaults=True):
+    """What a person was shown, and what they said about it."""
+
+    reply: str = ""
+    tree: str = ""
+    """What was shown."""
+    agreed: str = ""
+    """What they said yes to."""
+    unclear: str | None = None
+    """An answer that may mean either."""
+
+
+def question(run: ItemRun, reply: str) -> str:
     """The whole text of an item, what was done, and how to answer; the agent's words are kept for afterwards."""
-    repository = work.step.repository
-    tree = repository.tree()
-    documents.write(_kept(work), json.dumps([reply, tree]))
-    changed = [one.path for one in repository.changes(work.baseline.work, tree)]
-    changed = [one for one in changed if not work.step.documents.owns(one)]
+    tree, before = run.take(run.step.gate), _known(run)
+    _keep(run, msgspec.structs.replace(before, reply=reply, tree=tree))
+    changed = _changed(run, run.origin.tree, tree)
+    if changed:
+        made = run.branch.keep(f"{run.item.slot}.judged", tree, "raymond: judged\n", run.origin.commit)
+        did = _listed(changed, f"{run.origin.commit[:12]} {made[:12]}")
+    else:
+        did = _before(run)
     told = [
-        _again(work, tree),
-        f"Is this done? {work.title}",
-        "What to judge it by:\n" + "\n".join(f"- {one}" for one in work.criteria),
-        work.details.strip(),
+        _again(run, before, tree),
+        f"Is this done? {run.item.title}",
+        "What to judge it by:\n" + "\n".join(f"- {one}" for one in run.item.criteria),
+        run.item.details.strip(),
         _quoted(reply),
-        f"The check `{work.check}` is green." if work.check else "",
-        _listed(changed, f"{work.baseline.work[:12]} {work.show(tree)}") if changed else _done(work),
-        f"Answer `yes`, or say what is missing. {_follows(work)}",
+        f"The check `{run.item.check}` is green." if run.item.check else "",
+        did,
+        _ANSWER,
     ]
     return "\n\n".join(filter(None, told)).replace("</", "< /")
 
 
-def _again(work: Work, tree: str) -> str:
+def _changed(run: ItemRun, old: str, new: str) -> list[str]:
+    return sorted(map(os.fsdecode, run.repository.changes(old, new)))
+
+
+def _again(run: ItemRun, before: Judgement, tree: str) -> str:
     """Why a person is asked again who has answered; empty for the first question."""
-    before = _before_this(work)
-    if before.get("unclear") is not None:
-        said = one_line(before["unclear"]) or "nothing"
+    if before.unclear is not None:
+        said = one_line(before.unclear) or "nothing"
         return f"You said: {said}\nDoes that mean yes? Answer yes, or say what is missing."
-    if not before.get("agreed"):
+    if not before.agreed:
         return ""
-    changed = [one.path for one in work.step.repository.changes(before["agreed"], tree)]
-    changed = [one_line(one) for one in changed if not work.step.documents.owns(one)]
+    changed = [one_line(one) for one in _changed(run, before.agreed, tree)]
     if not changed:
         return "You said yes, but it was worked on again since."
     more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
     return f"You said yes, but these files have changed since: {', '.join(changed[:_NAMED])}{more}"
-
-
-def _follows(work: Work) -> str:
-    """What each answer does, in a line."""
-    does = "commits it as done" if work.settings.commits else "marks it as done"
-    return f"`yes` {does}; any other text is a no: the next attempt is told, or without another one the item fails."
 
 
 def _quoted(reply: str) -> str:
@@ -126,77 +137,43 @@ def _listed(changed: list[str], trees: str) -> str:
     return "\n".join([f"Changed ({len(changed)}):", *lines, "", f"All of it: git diff {trees}"])
 
 
-def before(repository: Repository, key: str, known: Sequence[tuple[str, str, str]]) -> str:
-    """What was done for an item by loops before this one: the commits that are `known`.
-
-    Each with its session log, and the commit that its agent began with.
-    """
-    lines = ["Nothing was changed for it now."]
-    for commit, log, base in known[:_COMMITS]:
-        subject = repository.message(commit).partition("\n")[0]
-        lines.append(f"Done before: git show {commit[:12]} ({one_line(subject)})")
-        if base and repository.reference(f"{commit}^") != base:
-            lines.append(f"With what the agent has committed itself: git diff {base[:12]} {commit[:12]}")
-        lines += [f"Its session log: {one_line(log)}"] if log else []
-    if len(known) > _COMMITS:
-        lines.append(f"... and {len(known) - _COMMITS} commits for it that are older")
-    if not known:
-        shown = pasted.word(f"--grep=({key})", "--grep=ID")
-        lines.append(f"No loop of this project knows a commit for it; whoever else names it: git log -F {shown}")
-    return "\n".join(lines)
+def _before(run: ItemRun) -> str:
+    """The commits that name an item for which nothing was changed now: what an agent said is in a body at most."""
+    name = f"({run.item.key})"
+    asked = ("log", "-F", "--format=%h %s", f"--grep={name}", run.branch.tip, "--")
+    found = git.lines(publish.ask(run.branch.top, *asked).decode("utf-8", "replace"))
+    lines = [f"- {one_line(one)}" for one in found if one.endswith(name)][:_COMMITS]
+    return "\n".join(["Nothing was changed for it now.", *(["Commits that name it:", *lines] if lines else [])])
 
 
-def _done(work: Work) -> str:
-    return before(work.step.repository, work.key, _known(work))
-
-
-def _known(work: Work) -> list[tuple[str, str, str]]:
-    """The commits for the item that journals of this project know, newest first.
-
-    A message proves nothing: an agent may have written it.
-    """
-    from raymond.loops import starting  # most items have changed something
-    from raymond.store import project as projects
-
-    found, step, names = [], work.step, {work.key, *work.tasks}
-    places = dict.fromkeys([step.top, *git.worktrees(step.cwd)])
-    for loop in (one for place in places for kind in STATES for one in starting.every(projects.at(place), kind, _RUNS)):
-        accepted = decided(loop.project.run(loop.id))
-        for entry in loop.ledger.entries:
-            commit = entry.commit or accepted.get(entry.key, "").partition(ACCEPTED)[2]
-            if commit and names.intersection((entry.key, *entry.tasks)):
-                found.append((entry.began, commit, entry.log, entry.base if entry.commit else ""))
-    newest = dict.fromkeys(one[1:] for one in sorted(found, reverse=True))
-    return [one for one in newest if _has(work, one[0])]
-
-
-def _has(work: Work, commit: str) -> bool:
-    return work.step.repository.run("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
-
-
-def take(work: Work, answer: str) -> tuple[str, str]:
+def take(run: ItemRun, answer: str) -> tuple[str, str]:
     """What is missing according to a person, empty when nothing is; and what the agent said before.
 
     An answer that may mean either is neither: the item is not judged then, and the next question asks back.
     """
-    said = answer.strip()
-    reply, tree = json.loads(documents.read(_kept(work)) or '["", ""]')
-    means = meant(said, _before_this(work).get("unclear") or "")
-    known = {"unclear": said} if means == Answer.UNCLEAR else {"agreed": tree} if means == Answer.YES else {}
-    documents.write(_answered(work), json.dumps(known))
-    documents.write(finishing.judgement(work), tree if means == Answer.YES else "")
-    return said if means == Answer.NO else "", reply
+    said, known = answer.strip(), _known(run)
+    means = meant(said, known.unclear or "")
+    agreed = known.tree if means == Answer.YES else ""
+    unclear = said if means == Answer.UNCLEAR else None
+    _keep(run, msgspec.structs.replace(known, agreed=agreed, unclear=unclear))
+    return said if means == Answer.NO else "", known.reply
 
 
-def _before_this(work: Work) -> dict[str, Any]:
-    """What is known of the answer before: what was unclear, or the tree that was agreed to."""
-    known: dict[str, Any] = json.loads(documents.read(_answered(work)) or "{}")
-    return known
+def is_judged(run: ItemRun, work: Work) -> bool:
+    """Whether a person has said `yes` to exactly these files."""
+    agreed = _known(run).agreed
+    return bool(agreed) and agreed == work.tree
 
 
-def _answered(work: Work) -> str:
-    return work.step.file(f"answered-{work.slot}")
+def _known(run: ItemRun) -> Judgement:
+    text = documents.read(_path(run))
+    return msgspec.json.decode(text, type=Judgement) if text else Judgement()
 
 
-def _kept(work: Work) -> str:
-    return work.step.file(f"reply-{work.slot}")
+def _keep(run: ItemRun, judgement: Judgement) -> None:
+    documents.write(_path(run), msgspec.json.encode(judgement).decode())
+
+
+def _path(run: ItemRun) -> str:
+    """The answer of a person becomes the input of the next state, so what was asked is kept beside the journal."""
+    return run.step.file(f"judged-{run.item.slot}")

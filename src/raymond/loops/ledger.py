@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -25,7 +26,7 @@ _LISTED = 200
 """Titles of what is left or was passed over that are handed on, and the characters of each."""
 REPLY = 8_000
 """Characters of the last message of an agent that are handed on."""
-_CODES = {"exhausted": 4, "impossible": 1}
+_CODES = {"exhausted": 4, "impossible": 1, "refused": 2, "red": 1}
 """The exit codes of endings for which it does not matter what became of the items."""
 
 
@@ -58,6 +59,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     agent: str = ""
     base: str = ""
     """The commit that it began with."""
+    slot: str = ""
+    """Which of all items of the run it was."""
+    may: tuple[str, ...] = ()
+    """What a person let it change although that decides a check."""
     kept: str = ""
     """The commit that `saved` named when it was made."""
     checks: str = ""
@@ -69,9 +74,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     group: str = ""
     """The story that it belongs to."""
 
-    def write(self) -> str:
-        """As it is handed on."""
-        return json.dumps({key: one for key, one in asdict(self).items() if one != _EMPTY[key]})
+    def write(self, reply: str = "") -> str:
+        """As it is handed on, with what the agent said, for whoever judges it."""
+        told = {"reply": reply[-REPLY:]} if reply else {}
+        return json.dumps({**{key: one for key, one in asdict(self).items() if one != _EMPTY[key]}, **told})
 
     @property
     def is_done(self) -> bool:
@@ -86,6 +92,60 @@ class Entry(Struct, frozen=True, kw_only=True):
         return "passed" if self.is_done else "failed"
 
 
+class Opened(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An item that was begun: everything about it that its scripts need."""
+
+    slot: str
+    """Which of all items of the run it is, counted with every time that it begins."""
+    number: int
+    """Of the session; an item that is only tried again has the same."""
+    title: str
+    key: str
+    base: str = ""
+    """The commit that its tree began with."""
+    began: float = 0.0
+    since: int = 0
+    """The step in which it was begun: those that follow are its own."""
+    raw: str = ""
+    """As it is written in the queue."""
+    details: str = ""
+    check: str = ""
+    """The commands that check it, as people type them."""
+    checks: str = ""
+    """The same as the gate of its agent is given it."""
+    timeout: float = 0.0
+    may: list[str] = []
+    on_fail: str = ""
+    attempts: int = 0
+    """Sessions that it may take; 0 for what the settings say."""
+    failures: int = 0
+    """How often it has failed before, in a row."""
+    log: str = ""
+    """The name of the session log that it writes."""
+    source: str = ""
+    """The name of the one that its queue comes from."""
+    is_proposed: bool = False
+    is_plan: bool = False
+    """Whether an agent says which tasks it takes, instead of doing it."""
+    place: str = ""
+    """The document that it comes from, relative to the folder of documents; empty for a session log."""
+    tasks: tuple[str, ...] = ()
+    """The tasks that are done when it is."""
+    group: str = ""
+    """The story that it belongs to."""
+    criteria: list[str] = []
+    """What a person judges it by."""
+
+    def write(self) -> str:
+        """As the variable of its agent."""
+        return json.dumps(asdict(self))  # a title need not be UTF-8
+
+
+def opened(text: str) -> Opened:
+    """The same as it was handed on."""
+    return msgspec.convert(json.loads(text), Opened)
+
+
 class Ledger(Struct, kw_only=True):
     """What a loop has done so far."""
 
@@ -95,12 +155,10 @@ class Ledger(Struct, kw_only=True):
     ended: str = ""
     """Why it ended, in a word: complete, limit, stopped, repeated; empty while it goes on."""
     why: str = ""
-    open: dict[str, str] = {}
-    """The item that an agent is at: the variables of its fork."""
+    open: Opened | None = None
+    """The item that an agent is at."""
     asked: int = 0
     """How many entries there were when a person was last asked whether to go on."""
-    start: str = ""
-    """A commit of all files as they were when the loop began."""
     was_red: bool = False
     """Of the plain loop: whether its check was red at the start."""
     unjudged: str = ""
@@ -117,12 +175,13 @@ class Ledger(Struct, kw_only=True):
     """The session log that all items write, where it is one for all."""
     noticed: list[str] = []
     """What went wrong beside the items."""
-    passed: list[tuple[str, str]] = []
+    skipped: list[tuple[str, str]] = []
     """Titles of items that were blocked, passed over or only proposed, and why."""
 
     def write(self) -> str:
         """As it is handed on."""
         bare = {name: getattr(self, name) for name in _BARE}
+        bare["open"] = self.open.write() if self.open else ""
         entries = [{key: one for key, one in asdict(entry).items() if one != _EMPTY[key]} for entry in self.entries]
         told = {"exit_code": self.exit_code, "text": self.text} if self.ended else {}
         return json.dumps({**told, "entries": entries, **{key: value for key, value in bare.items() if value}})
@@ -165,18 +224,20 @@ class Ledger(Struct, kw_only=True):
         """Of these, the iterations of the plain loop whose check was not green."""
         return [one for one in self.failed if one.verdict == RED]
 
-    def note_left(self, left: Sequence[str], passed: Sequence[tuple[str, str]]) -> None:
+    def note_left(self, left: Sequence[str], skipped: Sequence[tuple[str, str]]) -> None:
         """Note what remains and what was passed over, as much of it as can be handed on."""
         self.unlisted = max(0, len(left) - _LISTED)
         self.left = [_short(title) for title in left[:_LISTED]]
         self.left += [f"and {self.unlisted:,} more"] if self.unlisted else []
-        self.passed = [(_short(title), _short(why)) for title, why in passed[:_LISTED]]
-        if more := len(passed) - len(self.passed):
-            self.passed.append((f"and {more:,} more", "the dry run names all of them"))
+        self.skipped = [(_short(title), _short(why)) for title, why in skipped[:_LISTED]]
+        if more := len(skipped) - len(self.skipped):
+            self.skipped.append((f"and {more:,} more", "the dry run names all of them"))
 
     def whole(self, titles: Iterable[str], most: int) -> int:
         """How many items the loop comes to, with the `titles` that are in its queue, and may do at `most` (0: any)."""
-        left = {" ".join(title.split()).casefold() for title in (*titles, self.open.get("title", "")) if title}
+        left = {
+            " ".join(title.split()).casefold() for title in (*titles, self.open.title if self.open else "") if title
+        }
         known = len({one.key for one in self.entries} | left)
         return min(most, known) if most else known
 
@@ -232,7 +293,6 @@ _BARE = (
     "why",
     "open",
     "asked",
-    "start",
     "was_red",
     "unjudged",
     "prompt",
@@ -241,7 +301,7 @@ _BARE = (
     "unlisted",
     "log",
     "noticed",
-    "passed",
+    "skipped",
 )
 _NEEDED = ("number", "key", "title", "verdict")
 _EMPTY: dict[str, Any] = asdict(Entry(number=0, key="", title="", verdict="")) | dict.fromkeys(_NEEDED)
@@ -273,17 +333,6 @@ def read(text: str) -> Ledger:
     found = Ledger(entries=[entry_of(one) for one in given.get("entries", [])])
     for name in _BARE:
         setattr(found, name, given.get(name, getattr(found, name)))
-    found.passed = [(title, why) for title, why in found.passed]
+    found.skipped = [(title, why) for title, why in found.skipped]
+    found.open = opened(given["open"]) if given.get("open") else None
     return found
-
-
-class Reported:
-    """An entry with what the agent said, for whoever judges it."""
-
-    def __init__(self, entry: Entry, reply: str) -> None:
-        self._entry = entry
-        self._reply = reply
-
-    def write(self) -> str:
-        """As it is handed on."""
-        return json.dumps({**json.loads(self._entry.write()), "reply": self._reply[-REPLY:]})

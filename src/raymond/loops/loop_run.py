@@ -2,21 +2,24 @@
 
 import json
 import os
+from functools import cached_property
 
 from raymond.loops import ledger, settings
-from raymond.loops.documents import Documents
-from raymond.loops.formats import queue
+from raymond.loops.branch import LEFT, TIP, Branch
+from raymond.loops.documents import Documents, Folder, stored
 from raymond.loops.ledger import Ledger
-from raymond.loops.repository import Repository
+from raymond.loops.next_item import STOP
 from raymond.loops.selection import Selection, without
 from raymond.loops.sources import source_of
-from raymond.loops.wishes import STOP
+from raymond.loops.step import branch_of, place_of
 from raymond.machine.agent import Agent
 from raymond.machine.outcome import Outcome
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.system import git
 from raymond.system.files import make_private
+from raymond.workspace.place import Place
+from raymond.workspace.publish import Person
 
 
 class LoopRun:
@@ -30,15 +33,9 @@ class LoopRun:
         self.settings = settings.read(start.metadata.get(settings.VARIABLE, ""))
         self.loop = start.loop or self.settings.loop
         self.top = git.top(start.cwd) or start.cwd
-        self.documents = Documents(start.cwd, self.settings.docs, self.top, self.settings.owns_plans)
+        self.checkout = Folder(start.cwd, self.settings.docs, self.top, self.settings.owned)
+        """Its documents as they are in the person's checkout, where the state file is."""
         self.ledger = ledger_of(run)
-        self.kept = ""
-        """Where what items that failed have left in the tree is kept, once the loop has ended."""
-
-    @property
-    def worktree(self) -> str:
-        """The worktree that was made for it, relative to the checkout it was started in; empty when there is none."""
-        return os.path.relpath(self.top, self.settings.checkout) if self.settings.checkout else ""
 
     def file(self, name: str) -> str:
         """A file of the loop in the folder of the run."""
@@ -47,25 +44,47 @@ class LoopRun:
         return os.path.join(folder, name)
 
     @property
-    def repository(self) -> Repository:
-        """The repository it works in."""
-        return Repository(self.top, self.file("index"))
+    def has_branch(self) -> bool:
+        """Whether it has a branch with what counts."""
+        return self.settings.commits_anything and bool(self.branch.commit_of(TIP))
+
+    @cached_property
+    def place(self) -> Place:
+        """Where its agents work."""
+        return place_of(self.project, self.id, self.settings)
+
+    @cached_property
+    def branch(self) -> Branch:
+        """Its branch."""
+        folder = self.project.run(self.id).file("loop")
+        make_private(folder)
+        return branch_of(self.project, self.id, self.settings, Person(self.top, folder))
+
+    @property
+    def documents(self) -> Documents:
+        """Its documents: as its branch has them, or as they are in the checkout of a loop without one."""
+        return stored(self.checkout, self.branch.repository, self.branch.tip) if self.has_branch else self.checkout
+
+    @property
+    def left(self) -> str:
+        """The reference with what items that did not count have left in the tree; empty when that is nothing."""
+        left = self.branch.commit_of(LEFT) if self.has_branch else ""
+        return self.branch.reference(LEFT) if left and left != self.branch.tip else ""
 
     @property
     def is_stopping(self) -> bool:
-        """Whether somebody asked it to stop after the item it is at."""
+        """Whether it was asked to stop after the item it is at."""
         return not self.run.is_over and os.path.exists(self.file(STOP))
 
     @property
     def worker(self) -> Agent | None:
         """The agent that an item was given to, if it has not handed it back."""
-        return next((one for one in self.run.agents.values() if "iteration" in (one.variables or {})), None)
+        return next((one for one in self.run.agents.values() if "item" in (one.variables or {})), None)
 
     def selection(self) -> Selection:
         """What there is to do now besides what is open, and what of it can be worked on."""
-        key = self.ledger.open.get("key") or queue.key_of(self.ledger.open.get("title", ""))
         found = source_of(self.documents, self.settings).look(self.ledger).selection
-        return without(found, key)
+        return without(found, self.ledger.open.key) if self.ledger.open else found
 
 
 def ledger_of(run: Run) -> Ledger:
@@ -87,7 +106,7 @@ def ledger_of(run: Run) -> Ledger:
 def _take(found: Ledger, outcome: Outcome) -> None:
     if outcome.status != "done":
         return  # the item is open until NEXT.py has looked at what its agent left
-    found.open = {}
+    found.open = None
     try:
         found.entries.append(ledger.entry_of(json.loads(outcome.result)))
     except (ValueError, TypeError, AttributeError):

@@ -6,16 +6,15 @@ from time import time
 from typing import Any, TextIO
 
 from raymond.control import runs
-from raymond.faces.words import money
-from raymond.loops import accepting, checks, ending, summary
+from raymond.faces.words import many, money
+from raymond.loops import checks, ending, person, summary
+from raymond.loops.finding import Found
 from raymond.loops.formats.foreign_text import cut, one_line
 from raymond.loops.formats.item import Item
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import IDLE, PENDING, Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, UNITS
-from raymond.loops.starting import Found
-from raymond.loops.wishes import EDITED
 
 _CELLS = 20
 _COMMITS = 5
@@ -28,7 +27,7 @@ def status_of(found: Found) -> str:
     loop = found.loop
     if loop is None:
         return found.status
-    if loop.run.is_over:
+    if loop.run.is_over or found.status == "failed":
         return ending.status_of(loop)
     if loop.is_stopping:
         return "stopping"
@@ -39,7 +38,7 @@ def document(found: Found) -> dict[str, Any]:
     """All of it for programs."""
     loop = found.loop
     assert loop is not None
-    known, decided = ending.document(loop, ending.code_of(loop)), accepting.decided(loop)
+    known, decided = ending.document(loop, ending.code_of(loop)), person.decided(loop)
     known["failed"] = [one | {"decided": decided.get(one["key"])} for one in known["failed"]]
     known |= {"status": status_of(found), "is_running": found.is_driven}
     if found.is_driven:
@@ -69,24 +68,27 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     if bars and most:
         yield f"Progress: {gap}{bar(len(ledger.done), most, ascii_)}"
     if ledger.open and not loop.run.is_over:
-        yield f"Current:  {gap}{one_line(ledger.open.get('title', ''))}"
-        who = "a person" if ledger.open.get("criteria") else "none"
-        yield f"Check:    {gap}{one_line(ledger.open.get('check', '')) or who}"
-        if ledger.open.get("log"):
-            yield f"Log:      {gap}{loop.documents.shown('session_logs', ledger.open['log'])}"
+        opened = ledger.open
+        yield f"Current:  {gap}{one_line(opened.title)}"
+        yield f"Check:    {gap}{one_line(opened.check) or ('a person' if opened.criteria else 'none')}"
+        if opened.log:
+            yield f"Log:      {gap}{loop.checkout.shown('session_logs', opened.log)}"
     yield f"Elapsed:  {gap}{lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
     yield f"Cost:     {gap}{money(loop.run)}"
     commits = [one.commit[:12] for one in ledger.entries if one.commit]
     named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
     if commits or loop.settings.branch:
         yield f"Commits:  {gap}{len(commits)} on {loop.settings.branch or 'HEAD'}{named}"
-    if loop.worktree:
-        yield f"Worktree: {gap}{one_line(loop.worktree)}"
-    decided = accepting.decided(loop)
+    yield f"Agents:   {gap}{loop.settings.way}{f' ({one_line(loop.settings.why)})' if loop.settings.why else ''}"
+    if loop.has_branch and (behind := loop.branch.behind()):
+        yield f"Behind:   {gap}{loop.settings.branch} lacks {many(behind, 'commit')}: it is checked out, or was moved"
+    decided = person.decided(loop)
     yield from ("", *(_item(one, decided.get(one.key, "")) for one in ledger.entries)) if ledger.entries else ()
     yield from _queue(loop)
-    if not loop.run.is_over and os.path.exists(loop.file(EDITED)):
-        yield "\nan edit waits: it counts from the next item on"
+    if not loop.run.is_over and loop.has_branch and (edited := person.edited(loop)):
+        names = ", ".join(map(loop.checkout.shown, edited))
+        takes = f"raymond {loop.loop} edit --from-checkout takes it over"
+        yield f"\nedited in the checkout, which does not count: {names}; {takes}"
     yield ""
     if not found.is_driven:
         yield summary.how(loop)

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 from raymond.drivers.face import Face, Quiet
 from raymond.faces.lines import Lines
+from raymond.loops import settings
 from raymond.loops.formats import log_line
 from raymond.loops.formats.foreign_text import cut
-from raymond.loops.ledger import DONE, IDLE
+from raymond.loops.ledger import DONE, IDLE, Opened, opened
 from raymond.loops.step import FAILS
 from raymond.machine.events import (
     AgentEnded,
@@ -17,10 +18,12 @@ from raymond.machine.events import (
     AgentPaused,
     AgentStarted,
     AskStarted,
+    BackendClosed,
     Decision,
     EvaluatorEnded,
     Event,
     GateEnded,
+    StepFailed,
     StepFinished,
     StepStarted,
 )
@@ -29,6 +32,8 @@ from raymond.store import exports
 from raymond.store.project import Project
 
 _WORK = ("WORK.md", "REJECTED.md")
+_ASIDE = {"1_START.py": "Preparing the workspace, and trying the checks", "CLOSE.py": "Running the closing checks"}
+"""What is told of states that may take long."""
 
 
 def beside(first: Face, project: Project, loop: str) -> list[Face]:
@@ -57,14 +62,19 @@ class Narrator(Quiet):
         self._tree = tree
         self.name = exports.log(tree, loop)
         self._tell = tell
-        self._items: dict[str, dict[str, str]] = {}
-        """The variables of the agents that do an item."""
+        self._items: dict[str, Opened] = {}
+        """The items of the agents that do one."""
+        self._untold: dict[str, list[str]] = {}
+        """What is told of an agent when its first step begins, after the pause."""
         self._states: dict[str, str] = {}
+        self._most, self._now = 0, 0.0
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Write what they mean for the loop."""
+        self._most = settings.read(run.start.metadata.get(settings.VARIABLE, "")).most
         lines = []
         for decision in decisions:
+            self._now = decision.time
             when = datetime.fromtimestamp(decision.time, UTC)
             for event in decision.events:
                 for text in self._words(run, event):
@@ -78,55 +88,70 @@ class Narrator(Quiet):
         agent = getattr(event, "agent", "")
         if isinstance(event, AgentStarted):
             return self._started(event)
+        if isinstance(event, BackendClosed):
+            return [_waiting(event)]
         if isinstance(event, EvaluatorEnded) and event.decided and not event.verdict:
             return [f"The judge of the goal gave no verdict: {event.reason}"]
         if isinstance(event, AgentFailed) and event.kind == "evaluator":
             return [f"The judge of the goal failed: {event.error}"]
         if isinstance(event, AskStarted) and event.question.startswith(FAILS):
             return [f"Waiting for a person: {event.question.splitlines()[0]}"]
+        if isinstance(event, StepStarted) and agent in run.agents and run.agents[agent].state in _ASIDE:
+            return [_ASIDE[run.agents[agent].state]]
         if agent not in self._items and not self._knows(run, agent):
             return []
         item, state = self._items[agent], self._states.get(agent, "")
+        if isinstance(event, StepStarted) and (untold := self._untold.pop(agent, None)):
+            return [*untold, *self._words(run, event)]
         match event:
             case StepFinished() if state in _WORK:
                 return [log_line.implemented()]
             case StepStarted(phase="gate"):
-                return [log_line.verifying(item.get("check", ""))]
+                return [log_line.verifying(item.check)]
             case GateEnded():
                 return [_checked(event)]
             case AgentMoved():
                 self._states[agent] = event.state
-                return [log_line.committing()] if event.state == "COMMIT.py" else []
+                return [log_line.committing()] if (state, event.state) == ("PREPARE.py", "COMMIT.py") else []
             case AgentPaused(kind="review"):
                 return [f"Waiting for a person: {event.reason}"]
             case AgentEnded():
                 return [_ended(item, event.result)]
             case AgentFailed():
-                return [f"Iteration {item.get('iteration', '')} failed: {event.error}"]
+                return [f"Iteration {item.number} failed: {event.error}"]
+            case StepFailed(again=True):
+                wait = f" in {event.retry_at - self._now:.0f}s" if event.retry_at > self._now else ""
+                return [f"Trying again{wait} ({event.kind}): {cut(event.error, 200)}"]
             case _:
                 return []
 
     def _started(self, event: AgentStarted) -> list[str]:
         if "question" in event.variables:
             return ["Pausing for review"]
-        if "iteration" not in event.variables:
+        if "item" not in event.variables:
             return []
-        self._items[event.agent], self._states[event.agent] = event.variables, event.state
-        most = event.variables.get("most", "")
+        item = opened(event.variables["item"])
+        self._items[event.agent], self._states[event.agent] = item, event.state
         again = event.variables.get("again", "no") == "yes"
-        whole = int(most) if most.isdecimal() else 0
-        count = log_line.starting(int(event.variables["iteration"]), whole, again=again)
+        count = log_line.starting(item.number, self._most, again=again)
         changed = event.variables.get("changed", "")
         shown = ["The prompt has changed:", *(f"  {line}" for line in changed.splitlines())] if changed else []
-        return [count, log_line.selected(event.variables.get("title", "")), *shown]
+        self._untold[event.agent] = [count, log_line.selected(item.title), *shown]
+        return []
 
     def _knows(self, run: Run, agent: str) -> bool:
         """Whether an agent does an item; one that another driver has started is looked up."""
         there = run.agents.get(agent)
-        if there is None or "iteration" not in (there.variables or {}):
+        if there is None or "item" not in (there.variables or {}):
             return False
-        self._items[agent], self._states[agent] = dict(there.variables or {}), there.state
+        self._items[agent], self._states[agent] = opened((there.variables or {})["item"]), there.state
         return True
+
+
+def _waiting(event: BackendClosed) -> str:
+    """That a backend takes no turns for a while, or until a person has done something."""
+    until = f" until {datetime.fromtimestamp(event.until, UTC):%Y-%m-%dT%H:%M:%SZ}" if event.until else ""
+    return f"Waiting{until} ({event.backend}, {event.kind}): {cut(event.error, 200)}"
 
 
 def _checked(event: GateEnded) -> str:
@@ -135,12 +160,12 @@ def _checked(event: GateEnded) -> str:
     return f"Verification {event.verdict.upper()}: {event.reason}"
 
 
-def _ended(item: dict[str, str], result: str) -> str:
+def _ended(item: Opened, result: str) -> str:
     try:
         entry = json.loads(result)
         number, verdict = int(entry["number"]), entry["verdict"]
     except (ValueError, KeyError, TypeError):
-        return f"Iteration {item.get('iteration', '')} ended"
+        return f"Iteration {item.number} ended"
     seconds = float(entry.get("seconds", 0.0))
     if verdict == IDLE:
         return f"Iteration {number} changed nothing ({log_line.lasted(seconds)})"

@@ -1,47 +1,34 @@
 """What must hold before a loop over tasks or stories begins: the plan can be read, and names what it is asked for."""
 
-import os
 import shlex
 
 from raymond.errors import UsageError
 from raymond.loops import opening, spec_files, specs
-from raymond.loops.documents import PRD, PRD_STATUS, SPECS
+from raymond.loops.documents import SPECS, Documents
 from raymond.loops.formats import task_spec
-from raymond.loops.opening import Place
 from raymond.loops.settings import STORIES, Settings
 from raymond.loops.specs import Specs
 
 _EXAMPLE = "1-core/1.1-parser.md"
 
 
-def check(place: Place, settings: Settings) -> None:
+def check(found: Documents, settings: Settings) -> None:
     """Refuse a plan that a loop could not work through."""
-    _check_seen(place)
-    for spec in spec_files.paths(place.documents):
-        opening.check_size(place.documents, spec)
-    known = specs.read(place.documents)
+    for spec in spec_files.paths(found):
+        opening.check_size(found, spec)
+    known = specs.read(found)
     for id, places in known.twice.items():
         what = f"two tasks have the id {id}: {' and '.join(places)}"
         raise UsageError(what, hint="give one of them another id")
     if settings.loop == STORIES:
         from raymond.loops import story_planning
 
-        story_planning.check(place, settings, known)
+        story_planning.check(found, settings, known)
     else:
-        _check_tasks(place, settings, known)
+        _check_tasks(found, settings, known)
 
 
-def _check_seen(place: Place) -> None:
-    """Refuse plans that git does not see: nobody could tell who has changed them."""
-    for name in (os.path.join(SPECS, _EXAMPLE), PRD, PRD_STATUS):
-        where, rule = place.repository.rule_of(os.path.join(place.documents.inside, name))
-        if where:
-            hint = "let git see it: it is compared with what it was when an item began"
-            raise UsageError(f"git ignores {place.documents.shown(name)} (`{rule}` in {where})", hint=hint)
-
-
-def _check_tasks(place: Place, settings: Settings, known: Specs) -> None:
-    found = place.documents
+def _check_tasks(found: Documents, settings: Settings, known: Specs) -> None:
     if not known.tasks:
         example = shlex.quote(found.shown(SPECS, _EXAMPLE))
         hint = f"write one as {example}, with headings such as `### 1.1.1. Read numbers`"

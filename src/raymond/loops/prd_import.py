@@ -134,10 +134,9 @@ def _name(found: Documents, file: str) -> str:
 
 
 def _prd(found: Documents) -> str:
-    path = found.path(PRD)
-    if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+    if PRD in found.names() and not found.exists(PRD):
         raise UsageError(f"{found.shown(PRD)} is not a file", hint="move it away")
-    text = documents.read(path)
+    text = found.read(PRD)
     unclosed = comments.masked(text)[1]
     if unclosed >= 0:
         what = f"{found.shown(PRD)}:{text.count(chr(10), 0, unclosed) + 1}: this comment is not closed"
@@ -248,11 +247,11 @@ def _write_stories(plan: Import) -> Iterator[str]:
     spec, text = _spec(plan), _stories(plan)
     _check(plan, spec, text)
     if spec:
-        documents.write(plan.documents.path(plan.spec), spec)
+        plan.documents.write(spec, plan.spec)
         count = sum(len(one.tasks) for one in plan.stories if not one.written)
         yield f"wrote {plan.documents.shown(plan.spec)}: {many(count, 'task')}"
     _forget_unfinished(plan.documents)
-    documents.write(plan.documents.path(PRD), text)
+    plan.documents.write(text, PRD)
     yield f"added {_count(len(plan.stories))} to {plan.documents.shown(PRD)}"
 
 

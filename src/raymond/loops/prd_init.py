@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 from raymond.errors import UsageError
 from raymond.faces.table import Column, lines
 from raymond.faces.words import many
-from raymond.loops import documents, spec_files
+from raymond.loops import spec_files
 from raymond.loops.documents import PRD, PRD_STATUS, SPECS, Documents
 from raymond.loops.formats import links, prd, prd_status
 from raymond.loops.formats.links import Links
@@ -71,11 +71,10 @@ def alone(found: Documents) -> Iterator[None]:
 def look(found: Documents) -> Survey:
     """Read everything; nothing is changed."""
     check_folders(found)
-    path = found.path(PRD)
-    if not os.path.isfile(path) or os.path.islink(path):
-        what = "is not a file" if os.path.lexists(path) else "does not exist"
+    if not found.exists(PRD):
+        what = "is not a file" if PRD in found.names() else "does not exist"
         raise UsageError(f"{found.shown(PRD)} {what}", hint=NO_PRD)
-    read = prd.read(documents.read(path))
+    read = prd.read(found.read(PRD))
     if not read.stories:
         hint = "a story begins with a heading such as `### US-1: Log in` under `## User Stories`"
         hint = next((f"line {one.line}: {one.message}" for one in read.doubts), hint)
@@ -92,9 +91,12 @@ def look(found: Documents) -> Survey:
 
 def check_folders(found: Documents) -> None:
     """Refuse folders of documents that are something else, or lead elsewhere."""
-    for path, shown in ((found.folder, found.docs), (found.path(SPECS), found.shown(SPECS))):
-        if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
-            raise UsageError(f"{shown} is not a folder", hint="rename it, or name another folder: --docs DIR")
+    is_wrong = {
+        found.docs: os.path.lexists(found.folder) and not found.is_folder(),
+        found.shown(SPECS): SPECS in found.names() and not found.is_folder(SPECS),
+    }
+    for shown in (one for one, wrong in is_wrong.items() if wrong):
+        raise UsageError(f"{shown} is not a folder", hint="rename it, or name another folder: --docs DIR")
 
 
 def check_top(found: Documents, name: str, again: str) -> None:
@@ -114,13 +116,12 @@ def is_at_top(found: Documents, name: str) -> bool:
 
 def before(found: Documents) -> tuple[Status | None, str]:
     """The status file, and why it cannot be read; None when there is none that can."""
-    path = found.path(PRD_STATUS)
-    if not os.path.lexists(path):
+    if PRD_STATUS not in found.names():
         return None, ""
-    if os.path.islink(path) or not os.path.isfile(path):
+    if not found.exists(PRD_STATUS):
         return None, "it is not a file"
     try:
-        return prd_status.read(documents.content(path)), ""
+        return prd_status.read(found.beginning(PRD_STATUS).encode("utf-8", "surrogateescape")), ""
     except Broken as error:
         return None, str(error)
 
@@ -160,7 +161,7 @@ def write(survey: Survey, status: Status) -> str:
             number += 1
             aside = f"{path}.broken_{number}"
         os.replace(path, aside)
-    documents.write(path, prd_status.write(status))
+    survey.documents.write(prd_status.write(status), PRD_STATUS)
     return survey.documents.shown(os.path.basename(aside)) if aside else ""
 
 

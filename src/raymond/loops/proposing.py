@@ -2,15 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from time import time
 
-from raymond.loops import finishing, markers, spec_files
+from raymond.loops import failing, markers, outcome, spec_files
 from raymond.loops.documents import SPECS, Documents
 from raymond.loops.formats import planned_text, session_log, task_spec
 from raymond.loops.formats.task import Task
-from raymond.loops.inspection import Inspection
+from raymond.loops.item_run import ItemRun
 from raymond.loops.ledger import PLANNED
-from raymond.loops.work import Work
 
 NONE = "the agent named no task of the form that it was asked for"
 UNCLEAR = "the tasks that the agent named cannot be written down as it meant them: one of them is not plain text"
@@ -26,30 +25,36 @@ def read(reply: str) -> list[Task]:
     return [one for one in task_spec.read(markers.without(reply)).tasks if one.title]
 
 
-def plan(work: Work, found: Inspection, tasks: list[Task], reply: str) -> dict[str, Any] | str:
-    """Write the spec and the records, and say what the commit will be, or why there is none."""
+def prepare(run: ItemRun, reply: str) -> tuple[str, str]:
+    """The state in which a plan goes on, and what that is given."""
+    tasks = read(reply)
+    if not tasks:
+        return "FAILED.py", f"{failing.NO_PLAN}{NONE}"
     if len(tasks) > _MOST:
-        return f"the agent named {len(tasks)} tasks, and a story has {_MOST} at most: split it"
-    if found.changed or found.commits:  # it was asked to change nothing
-        name, _ = work.save(found, work.step.visit)
-        work.go_back(found)
-        found.head, found.commits, found.changed = work.baseline.head, [], []
-        found.notes.append(f"changed files while it planned; they were put back, and are kept in {name}")
-    title = f"Tasks of {work.title.removesuffix(_PLANNING)}"
-    number, place = _place(work.step.documents, title, work.group, tasks)
-    text = planned_text.compose(number, title, work.group, tasks)
-    if not planned_text.is_faithful(text, number, work.group, tasks):
-        return UNCLEAR
-    work.write_document(text, place)
+        what = f"the agent named {len(tasks)} tasks, and a story has {_MOST} at most: split it"
+        return "FAILED.py", f"{failing.NO_PLAN}{what}"
+    work = run.look()
+    notes = list(work.notes)
+    if work.changed:  # it was asked to change nothing
+        name, _ = run.save(work.tree, run.step.visit)
+        notes.append(f"changed files while it planned, which do not count; they are kept in {name}")
+    item, documents = run.item, run.documents
+    title = f"Tasks of {item.title.removesuffix(_PLANNING)}"
+    number, place = _place(documents, title, item.group, tasks)
+    text = planned_text.compose(number, title, item.group, tasks)
+    if not planned_text.is_faithful(text, number, item.group, tasks):
+        return "FAILED.py", f"{failing.NO_PLAN}{UNCLEAR}"
     ids = ", ".join(f"{number}.{at}" for at in range(1, len(tasks) + 1))
-    shown = work.step.documents.shown(place)
     told = session_log.told(markers.without(reply))
-    ended = f"Planned: {ids} in {shown}, proposed."
-    work.write_log({"Summary": told.get("Summary", "")[:2000]}, [one.raw for one in work.queue_before()], found, ended)
-    work.write_progress(f"**{work.title}**\n\nProposed {ids} in {shown}.", "skipped (a plan)")
-    entry = work.entry(PLANNED, found)
-    given = finishing.committed(work, found, {}, entry, f"docs: propose tasks ({work.group})")
-    return given if isinstance(given, dict) else "a hook of the project rejects the commit"
+    ended = outcome.Outcome(
+        verdict=PLANNED,
+        notes=notes,
+        told={"Summary": told.get("Summary", "")[:2000]},
+        result=f"Proposed {ids} in {documents.shown(place)}.",
+        plan={place: text},
+        ended=round(time(), 3),
+    )
+    return "COMMIT.py", ended.write()
 
 
 def _place(found: Documents, title: str, story: str, tasks: Sequence[Task]) -> tuple[str, str]:
@@ -66,6 +71,8 @@ def _place(found: Documents, title: str, story: str, tasks: Sequence[Task]) -> t
     area = area or 1 + max([0, *areas.values(), *(id[0] for id in ids)])
     used = [*(one.group for one in known if one.area == area), *(id[1] for id in ids if id[0] == area)]
     group = 1 + max(used, default=0)
-    while os.path.lexists(found.path(path := os.path.join(SPECS, f"{area}-{_FOLDER}", f"{area}.{group}-{name}"))):
+    folder = f"{area}-{_FOLDER}"
+    there = found.names(SPECS, folder)
+    while f"{area}.{group}-{name}" in there:
         group += 1  # something that is not read as a spec
-    return f"{area}.{group}", path
+    return f"{area}.{group}", os.path.join(SPECS, folder, f"{area}.{group}-{name}")

@@ -1,27 +1,27 @@
-"""Resume a loop that was cut off: what its last agent left in the tree is saved first."""
+"""Resume a loop that was cut off, or end it for good: what its last agent left is looked at and saved first."""
 
 import os
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
-from raymond.control import steer
-from raymond.errors import UsageError
+from raymond.control import leftovers, steer
+from raymond.control.handle import RunHandle
+from raymond.errors import UsageError, WorkspaceError
 from raymond.faces.words import many
 from raymond.language.refusal import Refusal
-from raymond.loops import documents, state, summary
-from raymond.loops.baseline import RESUMED, Baseline, Keeper
-from raymond.loops.ending import PAUSED
+from raymond.loops import state, summary
+from raymond.loops.branch import TIP, Branch
 from raymond.loops.formats.state_file import Status
 from raymond.loops.loop_run import LoopRun
+from raymond.loops.next_item import PAUSE
 from raymond.loops.opening import Ask
-from raymond.loops.repository import SAVED, Repository
-from raymond.loops.saved import Saved
+from raymond.loops.settings import RALPH
 from raymond.loops.step import FAILS
-from raymond.loops.turnover import PAUSE
-from raymond.machine.agent import ASKING, RUNNING, Agent
+from raymond.machine.agent import ASKING, Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
+from raymond.system import git
+from raymond.workspace import tree as trees
+from raymond.workspace.repository import Repository
 
 QUESTIONS = {
     "running": "Found in-progress loop ({unit} {session}/{most}). Resume? [Y/n]",
@@ -29,73 +29,77 @@ QUESTIONS = {
     "stopping": "Loop was stopping. Mark complete and show summary? [Y/n]",
 }
 """What a person is asked about a loop that was found, by its status."""
-
-
-def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
-    """Keep what an interrupted session has changed, and let a person say what becomes of it.
-
-    Without a person, it stays in the tree: the session continues with it. A turn that outlived its driver still writes
-    there, so nothing is touched then.
-    """
-    opened, worker = loop.ledger.open, loop.worker
-    if opened.get("baseline") and (worker is None or worker.status != RUNNING):
-        _take_over(loop, opened["slot"], opened["baseline"])
-    if not opened or worker is None or worker.state not in ("WORK.md", "REJECTED.md"):
-        return
-    if worker.visit.pending:  # the agent was done: only its check was cut off, and runs again
-        return
-    repository = loop.repository
-    before = _baseline(loop, opened["slot"], opened["baseline"]) if opened.get("baseline") else None
-    changed = _changed(loop, before) if before else []
-    if before is None or not changed:
-        return
-    head, date = repository.head(), f"{int(float(opened['began']))} +0000"
-    kept = repository.commit(repository.tree(), [head], "raymond: an interrupted session\n", date)
-    name = _free(repository, f"refs/raymond/{loop.id}/{opened['slot']}.interrupted", kept)
-    Saved(loop.file(f"saved-{opened['slot']}"), repository, f"{SAVED}{loop.id}/", "resume").keep(name, kept)
-    tell(f"what the interrupted session has changed is kept in {name}")
-    if ask is None or worker.status == RUNNING:
-        return
-    what = f"The interrupted session has changed {many(len(changed), 'file')}, not committed yet."
-    answer = ask(what, ("continue", "commit", "discard"))
-    if answer == "commit":
-        tree = repository.tree(changed)
-        made = repository.commit(tree, [head], "chore: commit an interrupted session\n", date)
-        repository.move(f"refs/heads/{repository.branch()}", made, head)
-        repository.refresh(before.staged, before.head)
-    elif answer == "discard":
-        repository.bring_back(before.work, changed)
-        repository.refresh(before.staged, before.head)
-
-
-def _changed(loop: LoopRun, before: Baseline) -> list[str]:
-    """What the session has changed and not committed, without what a person had not committed when it began."""
-    repository = loop.repository
-    persons = {one.path for one in repository.changes(f"{before.work}^", before.work)} if before.head else set[str]()
-    touched = {one.path for one in repository.changes(before.work, repository.tree())}
-    left_out = {*(persons - touched), *loop.settings.prompt_in(loop.documents.cwd, loop.top)}
-    return [one for one in repository.dirt() if one not in left_out and not loop.documents.owns(one)]
-
-
-def _free(repository: Repository, name: str, commit: str) -> str:
-    """The first name of a row, NAME, NAME-2 and so on, that names no other commit: what was saved before stays."""
-    number, free = 1, name
-    while repository.reference(free) not in ("", commit):
-        number += 1
-        free = f"{name}-{number}"
-    return free
+_WORKING = ("WORK.md", "REJECTED.md")
 
 
 def check(loop: LoopRun) -> None:
-    """Refuse to go on where a person has switched to another branch: what is there is not the loop's."""
-    branch = loop.repository.branch() if loop.settings.branch else ""
-    if branch != loop.settings.branch:
-        own = loop.settings.branch
-        what = f"the loop works on {own}, and {branch or 'no branch'} is checked out"
-        if not loop.repository.reference(f"refs/heads/{own}"):
-            what = f"the branch {own}, on which the loop works, is gone"
-            raise UsageError(what, hint=f"git switch -c {own} where its commits are, then try again")
-        raise UsageError(what, hint=f"git switch {own}, then try again")
+    """Refuse to continue where the branch of a loop is gone, or where its checkout is on another one."""
+    if not loop.settings.commits_anything:
+        return
+    branch = loop.branch
+    if not branch.commit_of(TIP):
+        what = f"{branch.reference(TIP)} is gone, so what the loop has done cannot be found"
+        raise UsageError(what, hint=f"raymond cancel {loop.id} ends it")
+    wanted = f"ref: refs/heads/{branch.name}"
+    if branch.is_here and branch.name and git.branch_line(loop.top) != wanted and loop.place.is_there:
+        raise UsageError(f"this loop runs on {branch.name}, which is not checked out", hint=f"git switch {branch.name}")
+
+
+def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
+    """Let a person say what becomes of the work of an interrupted session; without one, the session continues with it.
+
+    A turn that outlived its driver still writes there, so nothing is asked then.
+    """
+    worker = loop.worker
+    if ask is None or worker is None or worker.state not in _WORKING or loop.loop == RALPH:
+        return
+    if worker.visit.pending or not loop.has_branch or not loop.place.is_there:
+        return  # the agent was done: only its check was cut off, and runs again
+    opened, branch, place = loop.ledger.open, loop.branch, loop.place
+    assert opened is not None
+    try:
+        with place.alone():
+            origin, taken = place.known(), place.harvest()
+            repository = Repository(place.slot.git, place.slot.rules)
+            changed = repository.changes(origin.tree, taken.left)
+            if not changed:
+                return
+            what = f"The interrupted session has changed {many(len(changed), 'file')}, not committed yet."
+            answer = ask(what, ("continue", "discard", "commit"))
+            if answer == "continue":
+                return
+            branch = branch_in(loop, repository)
+            name = _free(loop, f"{opened.slot}.interrupted", taken.left, origin.commit, repository)
+            tell(f"what the interrupted session has changed is kept in {name}")
+            if answer == "commit":
+                tree = branch.merged(taken.tree, origin.commit)
+                if not tree:
+                    raise UsageError("it conflicts with what was committed since", hint="continue, or discard it")
+                with branch.alone():
+                    branch.commit(tree, "chore: commit an interrupted session\n", branch.tip)
+            vouched = branch.tree_of("vouched")
+            trees.follow(place.slot, origin, branch.tip, vouched=vouched, taken=taken.left)
+            if branch.is_here:
+                branch.check_out()
+    except WorkspaceError as error:
+        tell(f"it cannot be asked about the interrupted session: {error}")
+
+
+def branch_in(loop: LoopRun, repository: Repository) -> Branch:
+    """Its branch, with trees that are made where its workspace is."""
+    from raymond.loops.step import branch_of
+
+    return branch_of(loop.project, loop.id, loop.settings, repository)
+
+
+def _free(loop: LoopRun, what: str, tree: str, parent: str, repository: Repository) -> str:
+    """Keep an interrupted session under the first name of a row, NAME, NAME-2 and so on, that has nothing else."""
+    branch, number, free = branch_in(loop, repository), 1, what
+    while (there := branch.commit_of(free)) and repository.tree_of(there) != tree:
+        number += 1
+        free = f"{what}-{number}"
+    branch.keep(free, tree, "raymond: an interrupted session\n", parent)
+    return branch.reference(free)
 
 
 def waits(loop: LoopRun) -> bool:
@@ -109,7 +113,7 @@ def _asks(agent: Agent) -> bool:
 
 
 def answer(loop: LoopRun) -> None:
-    """Whoever resumes a loop that paused after a failure has decided that it goes on."""
+    """A person who resumes a loop that paused after a failure has decided that it goes on."""
     for agent in loop.run.agents.values():
         told = steer.answer(loop.project, loop.id, agent.id, "continue") if _asks(agent) else None
         if isinstance(told, Refusal) and told.kind == "needs_person":
@@ -119,40 +123,66 @@ def answer(loop: LoopRun) -> None:
 def note(project: Project, run: Run) -> None:
     """Write into the state file that this process drives the loop, if it goes on in the middle of an item."""
     loop = LoopRun(project, run)
-    path = loop.documents.state(loop.loop)
+    path = loop.checkout.state(loop.loop)
     if loop.ledger.open and os.path.isdir(os.path.dirname(path)):
         status: Status = "stopping" if loop.is_stopping else "running"
         left = tuple(summary.remaining(loop))
         state.write(path, loop.id, loop.settings, loop.ledger, status, left, pid=os.getpid())
 
 
-def _keeper(loop: LoopRun, slot: str) -> Keeper:
-    return Keeper(loop.file(f"baseline-{slot}"), loop.repository)
+# End it for good
 
 
-def _baseline(loop: LoopRun, slot: str, digest: str) -> Baseline:
-    return _keeper(loop, slot).load(documents.read(loop.file(f"{RESUMED}-{slot}")) or digest)
+def is_committing(loop: LoopRun) -> bool:
+    """Whether the item that was open is checked, and only its commit was cut off."""
+    worker = loop.worker
+    return worker is not None and worker.state == "COMMIT.py"
 
 
-def _take_over(loop: LoopRun, slot: str, digest: str) -> None:
-    """Let what a person did since the loop paused be part of what its item began with: commits, and the documents.
+def _put_away(loop: LoopRun) -> str:
+    """Keep what the interrupted item has changed; the reference, if there was anything."""
+    leftovers.end(loop.project.run(loop.id), loop.run)  # an agent that outlived its driver still writes
+    opened, place = loop.ledger.open, loop.place
+    if opened is None or not loop.has_branch or not place.is_there or is_committing(loop):
+        return ""
+    with place.alone():
+        origin, taken = place.known(), place.harvest()
+        repository = Repository(place.slot.git, place.slot.rules)
+        if taken.left == origin.tree:
+            return ""
+        name = _free(loop, f"{opened.slot}.interrupted", taken.left, origin.commit, repository)
+        if place.way == "here":
+            branch = branch_in(loop, repository)
+            vouched = branch.tree_of("vouched")
+            trees.follow(place.slot, origin, branch.tip, vouched=vouched, taken=taken.left)
+            branch.check_out()
+        return name
 
-    After a kill nobody knows whose it is, and it stays the agent's.
-    """
-    repository, noted = loop.repository, documents.read(loop.file(PAUSED)).split()
-    if len(noted) != 2:
-        return
-    keeper, before = _keeper(loop, slot), _baseline(loop, slot, digest)
-    head, now = repository.head(), repository.tree()
-    committed = repository.changes(noted[0], head) if repository.descends(head, noted[0]) else []
-    paths = {one.path for one in committed}
-    paths |= {one.path for one in repository.changes(noted[1], now) if loop.documents.owns(one.path)}
-    if paths:
-        tree, date = repository.mixed(before.work, now, sorted(paths)), f"{int(loop.run.now)} +0000"
-        staged = keeper.staged(head, date)
-        work = repository.commit(tree, [head, staged], "raymond: at the resumption\n", date)
-        saved = f"{SAVED}{loop.id}/base"
-        repository.move(saved, work)
-        renewed = replace(before, head=head if committed else before.head, work=work, staged=staged)
-        documents.write(loop.file(f"{RESUMED}-{slot}"), keeper.save(renewed, renews=True))
-    os.unlink(loop.file(PAUSED))
+
+def stop(loop: LoopRun) -> None:
+    """End a loop that was stopping when it was cut off as it would have ended: the open item stays in the queue."""
+    saved, ledger = _put_away(loop), loop.ledger
+    ledger.open = None
+    ledger.ended, ledger.why = "stopped", "on request"
+    if saved:
+        ledger.why += f"; what the interrupted session has changed is kept in {saved}"
+    if loop.loop != RALPH:
+        found = loop.selection()
+        ledger.note_left([one.title for one in found.ready], found.not_taken())
+    steer.finish(loop.project, loop.id, "main", ledger.write())
+    if not RunHandle(loop.project, loop.id).read().is_over:
+        steer.cancel(loop.project, loop.id)
+    _drop(loop)
+
+
+def give_up(loop: LoopRun) -> str:
+    """End a loop that is not to be resumed, so that `resume --all` does not either; where its changes are kept."""
+    saved = _put_away(loop)
+    steer.cancel(loop.project, loop.id)
+    _drop(loop)
+    return saved
+
+
+def _drop(loop: LoopRun) -> None:
+    if loop.has_branch and loop.place.is_left:
+        loop.place.drop()

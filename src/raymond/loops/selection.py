@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from raymond.loops import doubts
+from raymond.loops import reasons
 from raymond.loops.formats import queue
 from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.ledger import Ledger
@@ -124,7 +124,7 @@ def refused(command: str, settings: Settings) -> str:
 
     if len(command) > _LONGEST:
         return f"its check has more than {_LONGEST:,} characters: put it into a script"
-    if what := doubts.secret(command):
+    if what := reasons.secret(command):
         return f"its check contains {what}, which no journal keeps: let it read that from the environment"
     read = shell_line.read(command)
     parts = [command, *(" ".join(words) for words in gate_rules.commands(read))] if settings.deny else []

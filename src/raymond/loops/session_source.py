@@ -1,12 +1,10 @@
 """The queue of the newest session log as the source of a loop."""
 
-import os
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.loops import documents
 from raymond.loops.documents import LOGS, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.item import Doubt, Item
@@ -17,7 +15,7 @@ from raymond.loops.settings import Settings
 from raymond.loops.source import Looked
 
 if TYPE_CHECKING:
-    from raymond.loops.work import Work
+    from raymond.loops.item_run import ItemRun
 
 _LATE = "tasks were not part of the queue when this loop began, so agents could change them: start another loop"
 
@@ -31,9 +29,9 @@ class SessionSource(Struct, frozen=True):
     def look(self, ledger: Ledger) -> Looked:
         """The queue of the newest session log, and what of it can be worked on."""
         log, source = self.documents.newest(), self.settings.source
-        if not ledger.entries and source and os.path.exists(self.documents.path(LOGS, source)):
+        if not ledger.entries and source and self.documents.exists(LOGS, source):
             log = source
-        text = documents.read(self.documents.path(LOGS, log)) if log else ""
+        text = self.documents.read(LOGS, log) if log else ""
         found = queue.read(text) if log else Queue((), (), None)
         chosen = self._select(found, ledger)
         if found.doubts and self.settings.strict:
@@ -68,17 +66,17 @@ class SessionSource(Struct, frozen=True):
         """What is odd about the lines of an item."""
         return queue.doubts_of(item, looked.text, looked.doubts)
 
-    def done(self, work: "Work", entry: Entry) -> None:
+    def done(self, work: "ItemRun", entry: Entry) -> None:
         """Its tasks are verified, unless nobody has judged them; the item leaves the queue with its session log."""
-        if not work.tasks:
+        if not work.item.tasks:
             return
         from raymond.loops import task_items
 
         if entry.verdict in (UNCHECKED, PENDING):
-            task_items.write_unjudged(work, work.tasks)
+            task_items.write_unjudged(work, work.item.tasks)
         else:
-            task_items.write_passed(work, work.tasks, by_person=bool(work.criteria))
+            task_items.write_passed(work, work.item.tasks, by_person=bool(work.item.criteria))
 
-    def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
+    def failed(self, work: "ItemRun", *, verdict: str, action: str, error: str, attempt: int) -> str:
         """Nothing: the queue in the log of its session says so."""
         return ""

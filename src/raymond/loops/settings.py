@@ -1,11 +1,12 @@
 """Settings of a loop: what a person says at its start, kept with the run as one of its variables."""
 
 import json
-import os
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
+
+from raymond.loops.documents import PLANS, RECORDS, SUMMARIES
 
 VARIABLE = "loop"
 """The variable of the run that holds them."""
@@ -18,7 +19,7 @@ ON_FAIL = ("skip", "retry", "create-fix-task", "pause")
 ON_REPEAT = ("block", "pause")
 ON_REVIEW = ("set-aside", "pause")
 COMMIT = ("green", "always", "never")
-ON_DIRTY = ("ask", "commit", "discard", "continue")
+ON_DIRTY = ("snapshot", "ignore")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -38,13 +39,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     gate_timeout: float = 600.0
     commits: bool = True
     branch: str = ""
+    """The branch that follows the tip; empty for none."""
+    way: str = "here"
+    """Where agents work."""
+    why: str = ""
+    """Why not isolated, if they do not."""
     began_on: str = ""
-    """The branch that was checked out at the start, if the loop works on another one."""
-    squash: bool = False
-    checkout: str = ""
-    """Where it was started, if it works in a worktree that was made for it."""
-    is_dirty: bool = False
-    """Whether the tree had changes at the start that were left as they were."""
+    """The branch that was checked out at the start, if agents work in the checkout."""
+    applies: bool = False
+    """Whether what counts is brought into the checkout at the end."""
+    took: int = 0
+    """How many files that were not committed it took along."""
+    carry: tuple[str, ...] = ()
     require_verify: bool = False
     strict: bool = False
     """Items that may not mean what their author thinks are passed over."""
@@ -97,13 +103,17 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Whether specs and the PRD say what is to be done: agents cannot change them then."""
         return self.loop in (TASKS, STORIES) or self.links_tasks
 
-    def prompt_in(self, cwd: str, top: str) -> list[str]:
-        """The prompt of the plain loop as git names it, which is a person's to commit; empty if git does not see it."""
-        if not self.prompt:
-            return []
-        folder, name = os.path.split(os.path.join(cwd, self.prompt))
-        path = os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(top))
-        return [] if path.startswith("../") else [path]
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """The documents that only Raymond writes while the loop works."""
+        if self.loop == RALPH:
+            return (SUMMARIES,)
+        return (*RECORDS, *PLANS) if self.owns_plans else RECORDS
+
+    @property
+    def commits_anything(self) -> bool:
+        """Whether it has a branch: a plain loop that commits nothing works in the checkout as it is."""
+        return self.loop != RALPH or self.commit != "never"
 
     def write(self) -> str:
         """As the value of the variable."""

@@ -9,7 +9,7 @@ from raymond.loops.ledger import Entry, Ledger
 from raymond.loops.selection import Selection
 
 if TYPE_CHECKING:
-    from raymond.loops.work import Work
+    from raymond.loops.item_run import ItemRun
 
 
 class Looked(Struct, frozen=True):
@@ -38,8 +38,8 @@ class Source(Protocol):
     def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
         """What about an item may not mean what its author thinks."""
 
-    def done(self, work: "Work", entry: Entry) -> None:
+    def done(self, work: "ItemRun", entry: Entry) -> None:
         """Write down that an item counts."""
 
-    def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
+    def failed(self, work: "ItemRun", *, verdict: str, action: str, error: str, attempt: int) -> str:
         """Write down that it does not; the item that was made to repair it, if any, in words."""

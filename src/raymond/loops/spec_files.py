@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.loops import documents
 from raymond.loops.documents import SPECS, Documents
 from raymond.loops.formats import near_headings, task_spec
 from raymond.loops.formats.item import Doubt
@@ -41,7 +40,7 @@ class SpecFile(Struct, frozen=True):
 
 def areas(found: Documents) -> dict[str, int]:
     """The folders of areas, and their numbers."""
-    return {name: int(one[1]) for name in _names(found.path(SPECS)) if (one := _AREA.fullmatch(name))}
+    return {name: int(one[1]) for name in found.names(SPECS) if (one := _AREA.fullmatch(name))}
 
 
 def read(found: Documents) -> list[SpecFile]:
@@ -50,8 +49,10 @@ def read(found: Documents) -> list[SpecFile]:
 
 
 def _read(found: Documents) -> Iterator[SpecFile]:
-    for path, area, group in _found(found):
-        text = documents.read(found.path(path))
+    there = list(_found(found))
+    found.preload(path for path, _, _ in there)
+    for path, area, group in there:
+        text = found.read(path)
         spec = task_spec.read(text)
         _, folder, name = path.split("/")
         yield SpecFile(area, group, folder, name, text, spec.tasks, spec.doubts)
@@ -65,7 +66,7 @@ def strays(found: Documents) -> list[Doubt]:
 
 def _stray(found: Documents, path: str) -> Doubt | None:
     try:
-        tasks = task_spec.read(documents.beginning(found.path(path))).tasks
+        tasks = task_spec.read(found.beginning(path)).tasks
     except OSError:
         return None  # nobody needs it
     first = next((one for one in tasks if near_headings.field(one.body, 0, len(one.body), _OF_TASKS)), None)
@@ -74,11 +75,17 @@ def _stray(found: Documents, path: str) -> Doubt | None:
 
 def _texts(found: Documents) -> Iterator[str]:
     """The files in the folder of specs, and in the folders there."""
-    for name in _names(found.path(SPECS)):
+    for name in found.names(SPECS):
         path = os.path.join(SPECS, name)
-        is_open = os.access(found.path(path), os.R_OK) and not os.path.islink(found.path(path))
-        below = _names(found.path(path)) if is_open else []
+        below = _below(found, name)
         yield from (one for one in (path, *(os.path.join(path, other) for other in below)) if one.endswith(".md"))
+
+
+def _below(found: Documents, name: str) -> list[str]:
+    try:
+        return found.names(SPECS, name)
+    except PermissionError:
+        return []
 
 
 def paths(found: Documents) -> Iterator[str]:
@@ -89,17 +96,7 @@ def paths(found: Documents) -> Iterator[str]:
 def _found(found: Documents) -> Iterator[tuple[str, int, int]]:
     """The path of each spec, its area and its group."""
     for folder, area in areas(found).items():
-        path = found.path(SPECS, folder)
-        if os.path.islink(path) or not os.path.isdir(path):
-            continue
-        for name in _names(path):
+        for name in found.names(SPECS, folder):
             numbers = _SPEC.fullmatch(name)
             if numbers and int(numbers[1]) == area:
                 yield os.path.join(SPECS, folder, name), area, int(numbers[2])
-
-
-def _names(path: str) -> list[str]:
-    try:
-        return os.listdir(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return []

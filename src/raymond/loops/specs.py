@@ -4,13 +4,11 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from raymond.loops import sight, spec_files
-from raymond.loops.documents import SPECS, Documents
+from raymond.loops import spec_files
+from raymond.loops.documents import Documents
 from raymond.loops.formats import task_id, task_spec
 from raymond.loops.formats.item import Doubt
 from raymond.loops.formats.task import Task
-
-_UNSEEN = "git ignores this spec, or it is in a repository of its own, so its tasks do not count"
 
 
 class Placed(Struct, frozen=True):
@@ -53,16 +51,11 @@ class Specs(Struct, frozen=True, dict=True):
 
 
 def read(found: Documents) -> Specs:
-    """The specs as they are now, without those that git does not see: an agent could have written them."""
+    """The specs as they are now."""
     placed: dict[str, Placed] = {}
     where: dict[str, list[str]] = {}
     doubts = spec_files.strays(found)
-    there = spec_files.read(found)
-    hidden = sight.unseen(found, SPECS, [one.shown for one in there])
-    for spec in there:
-        if spec.shown in hidden:
-            doubts.append(Doubt(_UNSEEN, 1, spec.shown))
-            continue
+    for spec in spec_files.read(found):
         doubts += [Doubt(one.message, one.line, spec.shown) for one in spec.doubts]
         for task in spec.tasks:
             where.setdefault(task.id, []).append(f"{found.shown(spec.shown)}:{task.line}")

@@ -1,36 +1,42 @@
-"""Start a loop, resume one that was cut off, or look at it."""
+"""Start a loop: where its agents work, what it begins with, and what must hold before."""
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from itertools import islice
 from time import time
-from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from raymond.backends import guard, registry
 from raymond.backends.contract import NO_ACCOUNT
 from raymond.control import gate_tools, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
+from raymond.digests import sha256
 from raymond.errors import BackendError, UsageError
-from raymond.loops import documents, ending, opening, unended
-from raymond.loops.documents import LOGS, STATES, Documents
-from raymond.loops.formats import foreign_text, state_file
+from raymond.language.ways import Way
+from raymond.loops import documents, finding, opening, start_point, state
+from raymond.loops.branch import Branch, borrowed
+from raymond.loops.documents import STATES, Documents, Folder, Stored, stored
+from raymond.loops.formats import state_file
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.opening import Place
+from raymond.loops.next_item import STOP
 from raymond.loops.settings import BRACES, RALPH, SESSION, STORIES, TASKS, VARIABLE, Settings
-from raymond.loops.wishes import STOP
+from raymond.loops.start_point import StartPoint
+from raymond.loops.step import branch_of
 from raymond.machine.agent import SCRIPTED
 from raymond.machine.evaluators import SMALL
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 from raymond.system import git
-from raymond.system.files import make_private, private
+from raymond.system.files import contents, make_private, private
 from raymond.system.files import replace as write_file
+from raymond.workspace import ability, publish
+from raymond.workspace import tree as trees
 
 WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "session")
 """The workflow of the loops over items."""
@@ -56,178 +62,151 @@ _NEEDED = {
 _NO_ACCOUNT = "without an account: --replies FILE, e.g. with `WORK: ITERATION_COMPLETE`"
 
 
-class Found(Struct, frozen=True):
-    """A loop that a state file tells of."""
-
-    status: str
-    session: int
-    most: int
-    state: dict[str, Any]
-    loop: LoopRun | None
-    """None when its journal is not here."""
-    is_driven: bool = False
-    is_unconcluded: bool = False
-    """Its run has ended, and nobody has written that down."""
-    is_elsewhere: bool = False
-    """Its process may run on another host."""
+_PLACED = ("WORK.md", "REJECTED.md", "PLAN.md", "CLOSING.md", "CHECK.py", "RECHECK.py", "BEFORE.py")
+"""The states in which agents work, and those that have nothing but a gate."""
 
 
-def look(project: Project, found: Documents, loop: str) -> Found | None:
-    """The loop that the state file of this directory tells of, or the journal alone; a broken file is kept aside."""
-    path = found.state(loop)
-    try:
-        text = documents.beginning(path)
-        given = state_file.read(text) if text else {}
-    except state_file.Broken:
-        os.replace(path, f"{path}.broken")
-        given = {}
-    there = _named(project, found, str(given.get("workflow_id") or "")) if given else None
-    if not given.get("workflow_id"):
-        there = next(unended.every(project, loop, found), None)
-    if not given and not there and not os.path.isdir(found.folder):  # the plain loop works without it
-        there = last(project, found, loop)
-    if not given and there is None:
-        return None
-    status = str(given.get("status") or "running")
-    if there and there.run.is_over:
-        status = ending.status_of(there)
-    elif there and there.is_stopping and status == "running":  # no state file says so where there is no folder docs
-        status = "stopping"
-    elif there and not given and runs.left(there.run) != runs.INTERRUPTED:
-        status = "paused"
-    host = given.get("host")
-    return Found(
-        status=status,
-        session=_first(given, "currentSession", "currentIteration") or (there.ledger.sessions if there else 0),
-        most=_first(given, "maxSessions", "maxIterations", "maxStories") or (there.settings.most if there else 0),
-        state=given,
-        loop=there,
-        is_driven=there is not None and runs.is_driven(project.run(there.id)),
-        is_unconcluded=there is not None and there.run.is_over and given.get("status") in ("running", "stopping"),
-        is_elsewhere=there is None and bool(host) and host != os.uname().nodename,
-    )
-
-
-def own(found: Found | None) -> str:
-    """The id of the loop that was found and can go on; empty when there is none."""
-    return found.loop.id if found and found.loop else ""
-
-
-def _first(given: dict[str, Any], *names: str) -> int:
-    """The first of these numbers that a state file has."""
-    value = next((given[name] for name in names if name in given), 0)
-    return value if isinstance(value, int) else 0
-
-
-def _named(project: Project, found: Documents, id: str) -> LoopRun | None:
-    """The loop that a state file names, if it works here: a copy of the folder has a copy of the file."""
-    there = unended.run(project, id)
-    return there if there and unended.is_of(there, found) else None
-
-
-def last(project: Project, found: Documents, loop: str) -> LoopRun | None:
-    """The last such loop with these documents, whether it has ended or not."""
-    every = (unended.run(project, id) for id in unended.ids(project, loop))
-    return next((one for one in every if one and unended.is_of(one, found)), None)
-
-
-def every(project: Project, loop: str, most: int) -> Iterator[LoopRun]:
-    """The last runs of this project that are such a loop."""
-    for id in islice(unended.ids(project, loop), most):
-        if there := unended.run(project, id):
-            yield there
-
-
-def lost_log(place: Place, project: Project) -> tuple[str, str]:
-    """The session log of the last commit that a journal here knows, if it is gone: its name, and what it said.
-
-    A commit alone could be anybody's: whoever wrote it would write the queue.
-    """
-    commit, message = place.repository.last_with("Raymond-Item")
-    id = next((line[13:] for line in git.lines(message) if line.startswith("Raymond-Run: ")), "")
-    loop = unended.run(project, id)
-    entry = next((one for one in loop.ledger.entries if one.commit == commit), None) if loop else None
-    name = os.path.basename(entry.log) if entry else ""
-    if not name or os.path.lexists(place.documents.path(LOGS, name)):
-        return "", ""
-    found = place.repository.file(commit, os.path.join(place.documents.inside, LOGS, name))
-    return ("", "") if found is None else (name, found.decode("utf-8", "surrogateescape"))
-
-
-def archive(found: Documents, loop: str) -> str:
-    """Put the state file of a loop aside, with the time; its new name."""
-    path = found.state(loop)
-    if not os.path.lexists(path):
-        return ""
-    base = f"{path}.{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    name, number = base, 1
-    while os.path.lexists(name):
-        number += 1
-        name = f"{base}_{number}"
-    os.replace(path, name)
-    return os.path.basename(name)
-
-
-_LOCK = "loop.lock"
-"""In the folder of a project: held while a loop starts or runs there."""
-_held: dict[str, int] = {}
-"""The locks that this process holds: folder of the project -> descriptor."""
-
-
-def check_alone(project: Project, own: str = "") -> None:
-    """Refuse a second loop on the same checkout while the first lives, whichever of them it is, but for `own`.
-
-    The lock is held for as long as this process lives, or one that goes on in the background for it.
-    """
-    for id in project.ids():
-        folder = project.run(id)
-        if id == own or not runs.is_driven(folder):
+def way_of(project: Project, top: str, asked: str, loaded: Loaded, options: Choices) -> tuple[Way, str]:
+    """How far apart agents can work on this machine, and why not further; refused if that was asked for."""
+    why = ""
+    for way in ("isolated", "copy"):
+        if asked and asked != way:
             continue
-        if unended.is_loop(project, id) and (there := unended.run(project, id)):
-            shows, stops = unended.command(there, "status"), unended.command(there, "stop")
-            hint = f"{shows} shows it, {stops} ends it after the item it is at"
-            raise UsageError(f"a {there.loop} is running here: {id}", hint=hint)
-    if project.root in _held:
+        try:
+            _check_way(project, top, way, loaded, options)
+            return ("isolated" if way == "isolated" else "copy"), why
+        except (UsageError, BackendError) as error:
+            if asked:
+                raise
+            why = why or str(error)
+    return "here", why
+
+
+def _check_way(project: Project, top: str, way: str, loaded: Loaded, options: Choices) -> None:
+    if f"{project.home.path}/".startswith(f"{project.tree}/"):
+        raise UsageError(f"the runs of this project are kept in it: {project.home.path}")
+    trees.check(top, list(loaded.workflow.settings.carry), copies=way == "copy")
+    if way != "isolated":
         return
-    make_private(project.root)
-    fd = private(os.path.join(project.root, _LOCK), os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(fd)
-        raise UsageError("another loop starts or runs on this checkout", hint="raymond list shows it") from None
-    _held[project.root] = fd
+    if problem := ability.probe(project.home.path).problem:
+        raise UsageError(f"steps cannot be isolated on this machine: {problem}")
+    for name in dict.fromkeys(starts.backends_of(loaded, options)):
+        login = guard.login(None if name in SCRIPTED else registry.backend(name, options.tables))
+        if login.problem:
+            raise BackendError(login.problem, backend=name, hint=login.hint)
 
 
-def check_open(project: Project, own: str = "") -> None:
-    """Refuse what changes files while an item of a loop is open on this checkout, though nobody drives that loop now.
+class Draft(Struct, frozen=True):
+    """What a loop would begin with; nothing of it is in the person's repository yet."""
 
-    It would be taken for the work of the agent of that item. The loop `own` is the one that goes on; journals name
-    the others, because a state file tells of one folder of documents, and anybody can remove it.
+    point: StartPoint
+    branch: Branch
+    documents: Stored
+
+    def publish(self) -> None:
+        """Write its references."""
+        self.point.publish(self.branch)
+        self.branch.follow()
+
+
+@contextlib.contextmanager
+def draft(
+    project: Project, checkout: Folder, id: str, settings: Settings, *, takes_all: bool, since: str
+) -> Iterator[Draft]:
+    """Work out what a loop begins with, in a repository of its own."""
+    top = checkout.top
+    if publish.held(top, f"refs/raymond/{id}/tip"):
+        tip = f"refs/raymond/{id}/tip"
+        raise UsageError(f"{tip} has the work of an earlier run", hint=f"take another --id, or git update-ref -d {tip}")
+    name = f"refs/heads/{settings.branch}"
+    if settings.branch and publish.ask(top, "check-ref-format", name, fails=[1], tells=True) != b"0":
+        raise UsageError(f"`{settings.branch}` cannot be the name of a branch", hint="--branch NAME")
+    if since:
+        found = git.reference(top, since)
+        if not found:
+            raise UsageError(f"--from {since}: there is no such commit", hint="git log --oneline --all shows them")
+        since = found
+    before = finding.unmerged(project, checkout, settings.loop, settings.prompt)
+    with borrowed(project.root, top) as repository:
+        rules = f"{repository.path}/info/exclude"  # the person's get these lines once the loop has begun
+        write_file(rules, contents(rules) + "".join(f"{one}\n" for one in checkout.excluded()).encode())
+        earlier = finding.earlier(before) if before and before.run.is_over else None
+        point = start_point.find(
+            repository,
+            top,
+            checkout.kept,
+            carry=list(settings.carry),
+            takes_all=takes_all,
+            since=since,
+            earlier=earlier,
+        )
+        branch = branch_of(project, id, settings, repository)
+        yield Draft(point, branch, stored(checkout, repository, point.start))
+
+
+def check_clean(checkout: Folder, point: StartPoint) -> None:
+    """Refuse to work in a checkout with changes that are not committed: the agent's would be mixed with them."""
+    if point.taken:
+        hint = "commit or stash them; --workspace copy or isolated leaves them alone"
+        raise UsageError(f"the checkout has changes that are not committed: {point.taken[0]}", hint=hint)
+
+
+_held: dict[str, int] = {}
+"""The locks that this process holds: path -> descriptor."""
+
+
+def check_alone(project: Project, checkout: Documents, settings: Settings, own: str = "") -> None:
+    """Refuse a second loop of a kind with these documents while the first lives, and a second one in the checkout.
+
+    The locks are held for as long as this process lives, or one that goes on in the background for it.
     """
-    for there in unended.every(project):
-        if there.id == own or not there.ledger.open:
+    for there in finding.open_loops(project):
+        if there.id == own or not is_rival(there, checkout, settings):
             continue
-        if there.loop == RALPH and there.settings.commit == "never":
-            continue  # nothing is compared when it goes on
-        ends = f"raymond cancel {there.id} ends the loop"
-        title = foreign_text.cut(there.ledger.open.get("title", ""), 100)
-        hint = f"{unended.command(there, 'resume')} goes on with it, {ends}"
-        raise UsageError(f"{there.id} was cut off in the middle of an item: {title}", hint=hint)
+        if runs.is_driven(project.run(there.id)):
+            shows, stops = finding.command(there, "status"), finding.command(there, "stop")
+            hint = f"{shows} shows it, {stops} ends it after the item it is at"
+            raise UsageError(f"a {there.loop} is running here: {there.id}", hint=hint)
+        if there.ledger.open and settings.way == there.settings.way == "here":
+            hint = f"{finding.command(there, 'resume')} continues it, raymond cancel {there.id} ends it"
+            raise UsageError(f"{there.id} was cut off in the middle of an item: {there.ledger.open.title}", hint=hint)
+    kind = f"{settings.loop} {os.path.realpath(checkout.folder)}"
+    names = [] if settings.loop == RALPH else [kind]
+    names += ["here"] if settings.way == "here" else []
+    make_private(project.root)
+    for name in names:
+        path = os.path.join(project.root, f"loop-{sha256(os.fsencode(name)).hexdigest()[:12]}.lock")
+        if path in _held:
+            continue
+        fd = private(path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise UsageError("another loop starts or runs on this checkout", hint="raymond list shows it") from None
+        _held[path] = fd
 
 
-def let_go(project: Project) -> None:
-    """Leave the checkout to others, but for a process that was started meanwhile: it holds the lock with us."""
-    if (fd := _held.pop(project.root, None)) is not None:
-        os.close(fd)
+def is_rival(there: LoopRun, checkout: Documents, settings: Settings) -> bool:
+    """Whether another loop and this one would disturb each other."""
+    if settings.way == there.settings.way == "here":
+        return True
+    is_same = (there.loop, there.settings.prompt) == (settings.loop, settings.prompt)
+    return is_same and finding.is_of(there, checkout)
 
 
-def new_id(name: str, asked: str = "") -> str:
-    """The id of a new run."""
-    return asked or f"{name}-{os.urandom(4).hex()}"
+def let_go() -> None:
+    """Leave the documents to others, but for a process that was started meanwhile: it holds the locks with us."""
+    while _held:
+        os.close(_held.popitem()[1])
 
 
-def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> Loaded:
+def new_id(name: str, asked: str, *, dry: bool) -> str:
+    """The id of a new run; what stands for it where nothing is started."""
+    return asked or ("ID" if dry else f"{name}-{os.urandom(4).hex()}")
+
+
+def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str, way: Way) -> Loaded:
     """The workflow of a loop, with what its agents may and may not do; refused when no run could begin with it."""
     if choices.allow_gate_commands:
         allowed = [gate_tools.pattern(one, "the loop") for one in dict.fromkeys(checks)]
@@ -237,6 +216,11 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str) -> L
         for state in ("WORK.md", "REJECTED.md"):
             denied = {"disallowed_tools": list(DENIED), **choices.overrides.get(state, {})}
             choices.overrides = {**choices.overrides, state: denied}
+    choices.workspace = ""
+    for name in _PLACED if way != "here" else ():
+        if os.path.exists(os.path.join(workflow, name)):
+            given = choices.overrides.get(name, {})
+            choices.overrides = {**choices.overrides, name: {"workspace": way, **given}}
     loaded = starts.load(workflow, choices.overrides)
     if workflow == WORKFLOW:  # it ships for several
         loaded.workflow.name = loop
@@ -257,33 +241,58 @@ def check_judge(settings: Settings, choices: Choices) -> None:
     backend, is_played = choices.backend or "claude", choices.replies and not choices.backend_was_typed
     if settings.goal and not is_played and not choices.small_model and backend not in (*SMALL, *SCRIPTED):
         hint = 'name one in ~/.config/raymond/config.toml: small_model = "NAME"'
-        raise UsageError(f"--goal is judged by a small model, and nobody says which one of {backend}", hint=hint)
+        raise UsageError(f"--goal needs a judge model: set `small_model` for {backend}", hint=hint)
 
 
-def begin(loaded: Loaded, choices: Choices, settings: Settings) -> RunHandle:
-    """Write the first decision of the loop's run."""
+def settled(settings: Settings, point: StartPoint) -> Settings:
+    """The settings with what is known of the checkout."""
+    line = git.branch_line(projects.at(os.getcwd()).tree) if settings.way == "here" else ""
+    return replace(settings, took=len(point.taken), began_on=line.removeprefix("ref: refs/heads/"))
+
+
+def introduction(settings: Settings, point: StartPoint | None) -> Iterator[str]:
+    """What a loop that begins says of where its agents work, and of what it begins with."""
+    why = f" ({settings.why})" if settings.why else ""
+    ways = {"isolated": "in an isolated workspace", "copy": "in a private copy", "here": "in this checkout"}
+    if point is None:
+        yield f"agents work {ways[settings.way]}{why}"
+        return
+    where = f"; {settings.branch} gets what counts" if settings.branch else "; what counts comes into the checkout"
+    yield f"agents work {ways[settings.way]}{why}{where}"
+    if point.builds_on:
+        yield f"it continues what {point.builds_on} did, which is not merged; --from HEAD begins without that"
+    if point.taken:
+        yield f"your changes that are not committed are taken along: {opening.few(point.taken)}"
+    if point.left_out:
+        yield f"left out, because it looks like a secret: {opening.few(point.left_out)}"
+
+
+def begin(loaded: Loaded, choices: Choices, settings: Settings, draft: Draft | None) -> RunHandle:
+    """Write the first decision of the loop's run, and the references of its branch before it."""
     choices.variables = {**choices.variables, VARIABLE: settings.write(), BRACES: "{{"}
     choices.loop = settings.loop
-    return starts.begin_here(loaded, choices)
-
-
-def place_here(docs: str, *, needs_git: bool = True, has_plans: bool = False) -> Place:
-    """Where a loop works; before it has a run, its trees are made in the folder of the project."""
-    index = os.path.join(projects.at(os.getcwd()).root, "loop-index")
-    return opening.place(docs, index, needs_git=needs_git, has_plans=has_plans)
+    choices.workspace = ""
+    if draft is None:
+        return starts.begin_here(loaded, choices)
+    draft.publish()
+    try:
+        return starts.begin_here(loaded, choices)
+    except BaseException:
+        draft.branch.withdraw()
+        raise
 
 
 def stop(loop: LoopRun) -> None:
     """Let the loop end after the item it is at."""
     write_file(loop.file(STOP), b"")
-    if loop.loop == RALPH and not os.path.isdir(loop.documents.folder):
+    if loop.loop == RALPH and not os.path.isdir(loop.checkout.folder):
         return
-    path = loop.documents.state(loop.loop)
+    path = loop.checkout.state(loop.loop)
     try:
         before = state_file.read(documents.beginning(path) or "{}")
     except state_file.Broken:
         before = {}
-    known = {"status": "stopping", "lastUpdated": f"{datetime.fromtimestamp(time(), UTC):%Y-%m-%dT%H:%M:%SZ}"}
+    known = {"status": "stopping", "lastUpdated": state.instant(time())}
     documents.write(path, state_file.write(known, before))
 
 

@@ -3,6 +3,7 @@
 import os
 from datetime import UTC, datetime
 from time import time
+from typing import Any
 
 from raymond.loops import documents
 from raymond.loops.formats import state_file
@@ -14,18 +15,54 @@ VERSION = 1
 
 
 def write(
-    path: str, id: str, settings: Settings, ledger: Ledger, status: Status, snapshot: tuple[str, ...], *, pid: int
+    path: str,
+    id: str,
+    settings: Settings,
+    ledger: Ledger,
+    status: Status,
+    snapshot: tuple[str, ...],
+    *,
+    pid: int,
+    error: str = "",
 ) -> None:
-    """Write a state file; what others have put into it stays."""
-    try:
-        before = state_file.read(documents.beginning(path) or "{}")
-    except state_file.Broken:
-        before = {}
+    """Write a state file; what others have put into it stays. `error` says why the loop has failed."""
+    before = _read(path)
     now = instant(time())
     began = before.get("startedAt") if before.get("workflow_id") == id else None
     known = _known(settings, ledger, status, snapshot, began or now, now)
-    more = {"version": VERSION, "pid": pid, "host": os.uname().nodename, "workflow_id": id}
-    documents.write(path, state_file.write({**known, **more}, before))
+    more = {"branch": settings.branch, "version": VERSION, "pid": pid, "host": os.uname().nodename, "workflow_id": id}
+    before.pop("error", None)
+    documents.write(path, state_file.write({**known, **({"error": error} if error else {}), **more}, before))
+
+
+def note(path: str, id: str, settings: Settings, entry: Entry) -> None:
+    """Write into a state file how an item has just ended; the next one that is written has the same."""
+    before = _read(path)
+    if before.get("workflow_id") != id:
+        return
+    now = instant(time())
+    known = _known(settings, Ledger(entries=[entry]), "running", (), now, now)
+    for name, ended in known.items():
+        there = before.get(name)
+        if name.startswith(("completed", "failed")) and isinstance(there, list) and isinstance(ended, list):
+            before[name] = [*there, *(one for one in ended if one not in there)]
+    before["lastUpdated"] = now
+    left = before.get("queueSnapshot")
+    if isinstance(left, list) and entry.is_done:
+        before["queueSnapshot"] = [one for one in left if one != entry.title]
+    documents.write(path, state_file.write({}, before))
+
+
+def is_of(path: str, id: str) -> bool:
+    """Whether a state file tells of this loop."""
+    return _read(path).get("workflow_id") == id
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        return state_file.read(documents.beginning(path) or "{}")
+    except state_file.Broken:
+        return {}
 
 
 def _known(
@@ -71,7 +108,7 @@ def _of_tasks(settings: Settings, ledger: Ledger, status: Status, began: str, no
         lastUpdated=now,
         maxIterations=settings.most,
         currentIteration=ledger.sessions,
-        currentTask=ledger.open.get("key", ""),
+        currentTask=ledger.open.key if ledger.open else "",
         scope=state_file.Scope(area=settings.area, taskGroup=settings.task_group),
         completedTasks=_completed(ledger.done),
         failedTasks=_failed(ledger.failed),
@@ -83,14 +120,15 @@ def _of_stories(settings: Settings, ledger: Ledger, status: Status, began: str, 
     """Tasks of stories are told like those of a task loop."""
     stories = [one for one in ledger.done if one.key == one.group]
     tasks = [one for one in ledger.done if one.key != one.group]
+    opened = ledger.open
     state = state_file.StoryState(
         status=status,
         startedAt=began,
         lastUpdated=now,
         maxStories=settings.most,
         currentIteration=ledger.sessions,
-        currentStory=ledger.open.get("group", ""),
-        currentTask=ledger.open.get("key", "") if ledger.open.get("key") != ledger.open.get("group") else "",
+        currentStory=opened.group if opened else "",
+        currentTask=opened.key if opened and opened.key != opened.group else "",
         completedStories=_completed(stories),
         failedStories=_failed([one for one in ledger.failed if one.key == one.group]),
         completedTasks=_completed(tasks),

@@ -9,20 +9,30 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from raymond.errors import Error
+from raymond.language.ways import Way
 from raymond.loops import settings
-from raymond.loops.documents import Documents
-from raymond.loops.git_calls import GitError
-from raymond.loops.repository import Repository
+from raymond.loops.branch import BASE, LEFT, VOUCHED, Branch, exclude
+from raymond.loops.documents import Documents, Folder, Stored, stored
+from raymond.loops.ledger import Opened, opened
 from raymond.loops.settings import Settings
 from raymond.store import project as projects
+from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
-from raymond.system import files, git, leaving, stragglers
+from raymond.system import files, git, leaving
 from raymond.system.files import make_private
 from raymond.system.marks import MARK
+from raymond.workspace import tree as trees
+from raymond.workspace.place import Place
+from raymond.workspace.repository import Repository
+from raymond.workspace.slot import Origin
 
-TROUBLE = (GitError, OSError)
+if TYPE_CHECKING:
+    from raymond.verifier.assignment import Work
+
+TROUBLE = (Error, OSError)
 """Git or the machine fails, which says nothing about the work of an agent."""
 _WAITS = (1.0, 5.0)
 """Seconds until a step is tried again that had trouble."""
@@ -58,7 +68,6 @@ class Step:
         self._recall()
         self.settings: Settings = settings.read(self.variable(settings.VARIABLE))
         self.top = git.top(self.cwd) or self.cwd
-        self.documents = Documents(self.cwd, self.settings.docs, self.top, self.settings.owns_plans)
 
     def _recall(self) -> None:
         """Take what this step was given when it had trouble: a person has answered since, and that is its input now."""
@@ -113,10 +122,26 @@ class Step:
         """A variable of the fork, or of the run."""
         return self._values.get(name) or os.environ.get(f"RAYMOND_VAR_{name}", "")
 
+    @property
+    def item(self) -> Opened:
+        """The item of this agent."""
+        return opened(self.variable("item"))
+
+    @property
+    def gate(self) -> dict[str, Any]:
+        """How the check ended that ran last."""
+        found: dict[str, Any] = json.loads(self.text("gate_result") or "{}")
+        return found
+
+    @cached_property
+    def project(self) -> Project:
+        """The project that the loop works on."""
+        return projects.at(self.cwd)
+
     @cached_property
     def folder(self) -> RunFolder:
         """Of the run, where no agent may write."""
-        return projects.at(self.cwd).run(self.id)
+        return self.project.run(self.id)
 
     def file(self, name: str) -> str:
         """A file of the loop in the folder of the run."""
@@ -127,17 +152,108 @@ class Step:
     def end_stragglers(self, since: int) -> None:
         """End what the steps after number `since` left running: it could still write when its work was looked at."""
         if self.number:
+            from raymond.system import stragglers  # an isolated step leaves none
+
             stragglers.end(self._run_key, self.folder.noted, lambda step: since < step < self.number)
 
-    @property
-    def is_repository(self) -> bool:
-        """Whether the directory is in a repository."""
-        return bool(git.top(self.cwd))
+    # Where agents work, and what counts
 
     @cached_property
-    def repository(self) -> Repository:
-        """The repository of the directory."""
-        return Repository(self.top, self.file("index"))
+    def place(self) -> Place:
+        """Where the agents of the loop work."""
+        return place_of(self.project, self.id, self.settings)
+
+    @cached_property
+    def branch(self) -> Branch:
+        """The branch of the loop."""
+        repository = Repository(self.place.slot.git, self.place.slot.rules)
+        return branch_of(self.project, self.id, self.settings, repository)
+
+    @property
+    def workspace(self) -> "Work | None":
+        """The workspace whose work is checked; None where agents work in the checkout."""
+        if self.place.way == "here" or not self.settings.commits_anything:
+            return None
+        from raymond.control.handle import RunHandle  # hardly any step needs it
+        from raymond.verifier.assignment import Work
+
+        place, start = self.place, RunHandle(self.project, self.id).start
+        lend = tuple(start.lend)
+        return Work(place.folder, place.top, place.run, place.raymond, place.way, lend, start.net, start.setup)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents of the loop: as its branch has them, or as they are in the checkout of a loop without one."""
+        return self.documents_at(self.branch.tip) if self.settings.commits_anything else self.checkout
+
+    @cached_property
+    def checkout(self) -> Folder:
+        """The documents as they are in the person's checkout, where the state file is."""
+        return Folder(self.cwd, self.settings.docs, self.top, self.settings.owned)
+
+    def documents_at(self, commit: str) -> Stored:
+        """The documents as a commit or a tree has them."""
+        return stored(self.checkout, self.branch.repository, commit)
+
+    def open_tree(self) -> None:
+        """Make the tree that agents work in, if there is none, and let it hold the tip."""
+        if not self.settings.commits_anything:
+            return
+        place, branch = self.place, self.branch
+        exclude(self.top, self.checkout.excluded())
+        if not place.is_there:
+            commit = branch.commit_of(BASE) if branch.is_here else branch.tip
+            trees.make_of(
+                place.slot,
+                self.top,
+                commit,
+                branch.name,
+                began=branch.commit_of(BASE),
+                kept=self.checkout.kept,
+                vouched=branch.commit_of(VOUCHED),
+                carry=list(self.settings.carry),
+                way=place.way,
+                tell=tell,
+            )
+        self.follow()
+
+    def follow(self, wanted: str = "") -> None:
+        """Let the tree hold the tip, or this tree on top of it; what else is there is saved before."""
+        place, branch = self.place, self.branch
+        with place.alone():
+            origin, taken = place.known(), place.harvest().left
+            vouched = branch.tree_of(VOUCHED)
+            trees.follow(place.slot, origin, branch.tip, wanted=wanted, vouched=vouched, taken=taken)
+        branch.follow()
+        if branch.is_here:
+            branch.check_out()
+
+    def subjects(self, origin: Origin) -> list[str]:
+        """The subjects of the commits that an agent made itself; its git is asked where it works."""
+        path = f"{self.place.slot.tree}/.git/refs/heads/{origin.branch}"
+        try:
+            if files.contents(path, 100).decode("ascii", "replace").strip() == origin.head:
+                return []
+        except OSError:
+            pass  # it is packed, or the agent has removed it
+        return self.place.said(["git", "log", "--format=%s", "-20", f"{origin.head}..HEAD"], self.cwd)
+
+
+def place_of(project: Project, id: str, given: Settings) -> Place:
+    """Where the agents of a loop work."""
+    way: Way = "here" if given.way == "here" else "copy" if given.way == "copy" else "isolated"
+    return Place(project.run(id).workspace, project.tree, id, project.home.path, way, saves=LEFT)
+
+
+def branch_of(project: Project, id: str, given: Settings, repository: Repository) -> Branch:
+    """The branch of a loop; trees of it are made in the repository."""
+    lock = os.path.join(project.run(id).file("loop"), "branch.lock")
+    return Branch(project.tree, id, given.branch, lock, repository, given.way == "here")
+
+
+def tell(text: str) -> None:
+    """Say something on the way."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def _left_out() -> dict[str, str]:

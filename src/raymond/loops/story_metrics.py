@@ -1,18 +1,16 @@
 """How far the stories of a project are, what they took, and how fast they pass."""
 
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from raymond.errors import UsageError
-from raymond.loops import documents, metrics, prd_init, specs, starting
-from raymond.loops.documents import PRD, PRD_STATUS
+from raymond.loops import finding, metrics, prd_init, specs
+from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.formats import prd, prd_status
 from raymond.loops.ledger import NO_CHANGE, PASSED
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.metrics import Effort, Metrics
-from raymond.loops.opening import Place
 from raymond.loops.settings import STORIES, TASKS
 from raymond.store import project as projects
 
@@ -20,34 +18,33 @@ _RUNS = 200
 """Loops that are looked at, the latest first."""
 
 
-def document(place: Place) -> dict[str, Any]:
+def document(found: Documents) -> dict[str, Any]:
     """All of it for programs."""
-    return metrics.document(_measured(place))
+    return metrics.document(_measured(found))
 
 
-def text(place: Place) -> str:
+def text(found: Documents) -> str:
     """All of it for people."""
-    return metrics.text(_measured(place))
+    return metrics.text(_measured(found))
 
 
-def _measured(place: Place) -> Metrics:
-    found = place.documents
-    if not os.path.isfile(found.path(PRD)):
+def _measured(found: Documents) -> Metrics:
+    if not found.exists(PRD):
         raise UsageError(f"{found.shown(PRD)} does not exist", hint=prd_init.NO_PRD)
     before, broken = prd_init.before(found)
     if broken:
         hint = "raymond prd status-init builds it again, and keeps this one aside"
         raise UsageError(f"{found.shown(PRD_STATUS)} cannot be read: {broken}", hint=hint)
-    stories = prd.read(documents.read(found.path(PRD))).stories
+    stories = prd.read(found.read(PRD)).stories
     status = prd_status.merged(before or prd_status.empty(found.shown(PRD)), stories)
     counted = metrics.tasks(one.task for one in specs.read(found).tasks.values())
-    return metrics.measure(status, counted, _effort(place), datetime.now(UTC))
+    return metrics.measure(status, counted, _effort(found), datetime.now(UTC))
 
 
-def _effort(place: Place) -> Effort:
+def _effort(found: Documents) -> Effort:
     """What the loops over stories and tasks of this project took, for each item that they verified."""
     verified, seconds, cost, count = 0, 0.0, 0.0, 0
-    for loop in _loops(place):
+    for loop in _loops(found):
         count += 1
         verified += sum(one.verdict in (PASSED, NO_CHANGE) for one in loop.ledger.entries)
         seconds += sum(one.seconds for one in loop.ledger.entries)
@@ -55,7 +52,7 @@ def _effort(place: Place) -> Effort:
     return Effort(verified, seconds, cost) if count else Effort()
 
 
-def _loops(place: Place) -> Iterator[LoopRun]:
-    project = projects.at(place.documents.cwd)
+def _loops(found: Documents) -> Iterator[LoopRun]:
+    project = projects.at(found.cwd)
     for loop in (STORIES, TASKS):
-        yield from starting.every(project, loop, _RUNS)
+        yield from finding.every(project, loop, _RUNS)

@@ -1,13 +1,12 @@
 """What must hold before a loop over stories begins."""
 
 from raymond.errors import UsageError
-from raymond.loops import documents, opening, task_items
-from raymond.loops.documents import PRD, PRD_STATUS
+from raymond.loops import opening, task_items
+from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.formats import links, prd, prd_status, task_spec
 from raymond.loops.formats.prd import Prd
 from raymond.loops.formats.state_file import Broken
 from raymond.loops.formats.story import Story
-from raymond.loops.opening import Place
 from raymond.loops.settings import Settings
 from raymond.loops.specs import Specs
 from raymond.loops.story_items import NO_TASKS
@@ -16,11 +15,10 @@ from raymond.loops.story_source import StorySource
 _EXAMPLE = "`## User Stories`, then `### US-1: Title` with `**Acceptance Criteria:**` and `**Implemented by:** 1.1.1`"
 
 
-def check(place: Place, settings: Settings, known: Specs) -> None:
+def check(found: Documents, settings: Settings, known: Specs) -> None:
     """Refuse a PRD that a loop could not work through."""
-    found = place.documents
     opening.check_size(found, PRD)
-    text = documents.read(found.path(PRD))
+    text = found.read(PRD)
     read = prd.read(text)
     if not text:
         hint = f"write it: {_EXAMPLE}; or raymond prd import FILE makes one of another format"
@@ -28,13 +26,13 @@ def check(place: Place, settings: Settings, known: Specs) -> None:
     if not read.stories:
         hint = next((f"line {one.line}: {one.message}" for one in read.doubts), f"write {_EXAMPLE}")
         raise UsageError(f"{found.shown(PRD)} has no stories", hint=hint)
-    _check_ids(place, settings, read)
-    _check_status(place)
-    _check_tasks(place, settings, known, read.stories)
+    _check_ids(found, settings, read)
+    _check_status(found)
+    _check_tasks(found, settings, known, read.stories)
 
 
-def _check_ids(place: Place, settings: Settings, read: Prd) -> None:
-    shown, ids = place.documents.shown(PRD), [one.id for one in read.stories]
+def _check_ids(found: Documents, settings: Settings, read: Prd) -> None:
+    shown, ids = found.shown(PRD), [one.id for one in read.stories]
     for id, first, other in read.twice:
         what = f"two stories have the id {id}: {shown}:{first} and {shown}:{other}"
         raise UsageError(what, hint="give one of them another id")
@@ -42,10 +40,9 @@ def _check_ids(place: Place, settings: Settings, read: Prd) -> None:
         raise UsageError(f"--story {settings.story}: there is no such story", hint=f"{shown} has {opening.few(ids)}")
 
 
-def _check_status(place: Place) -> None:
-    found = place.documents
+def _check_status(found: Documents) -> None:
     opening.check_size(found, PRD_STATUS)
-    text = documents.read(found.path(PRD_STATUS))
+    text = found.read(PRD_STATUS)
     if not text:
         hint = "raymond prd status-init builds it, and shows which tasks it links to which stories"
         raise UsageError(f"there is no {found.shown(PRD_STATUS)}", hint=hint)
@@ -56,13 +53,13 @@ def _check_status(place: Place) -> None:
         raise UsageError(f"{found.shown(PRD_STATUS)}: {error}", hint=hint) from None
 
 
-def _check_tasks(place: Place, settings: Settings, known: Specs, stories: tuple[Story, ...]) -> None:
+def _check_tasks(found: Documents, settings: Settings, known: Specs, stories: tuple[Story, ...]) -> None:
     """Refuse stories that the loop would come to and that nothing says how to implement."""
-    source = StorySource(place.documents, settings)
+    source = StorySource(found, settings)
     for linked in source.failing(known, stories, source.status())[: settings.most or None]:
         tasks, missing = task_items.tasks_of(linked.names, known)
         if not tasks and not settings.create_tasks and not linked.story.problem:
-            where = f"{place.documents.shown(PRD)}:{linked.story.line}: {linked.story.id}"
+            where = f"{found.shown(PRD)}:{linked.story.line}: {linked.story.id}"
             if missing:
                 raise UsageError(f"{where}: there is no task {missing[0]}", hint=_near(missing[0], known))
             what, _, hint = NO_TASKS.format(id=linked.story.id).partition(": ")

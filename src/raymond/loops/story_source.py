@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.loops import documents, specs, story_items, task_items
+from raymond.loops import specs, story_items, task_items
 from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.formats import foreign_text, prd, prd_status
 from raymond.loops.formats.item import Doubt, Item
@@ -21,7 +21,7 @@ from raymond.loops.specs import Specs
 from raymond.loops.story_items import Linked
 
 if TYPE_CHECKING:
-    from raymond.loops.work import Work
+    from raymond.loops.item_run import ItemRun
 
 _UNJUDGED = "a person has to judge it"
 """What the history says of a story that was worked on."""
@@ -41,7 +41,7 @@ class StorySource(Struct, frozen=True):
 
     def look(self, ledger: Ledger) -> Looked:
         """The stories that do not pass, with their tasks, and what of it can be worked on."""
-        known, read = specs.read(self.documents), prd.read(documents.read(self.documents.path(PRD)))
+        known, read = specs.read(self.documents), prd.read(self.documents.read(PRD))
         try:
             status = self._status()
         except Broken as error:
@@ -61,7 +61,7 @@ class StorySource(Struct, frozen=True):
 
     def settled(self) -> str:
         """That every story within the scope passes."""
-        stories = prd.read(documents.read(self.documents.path(PRD))).stories
+        stories = prd.read(self.documents.read(PRD)).stories
         if not stories or self.failing(specs.read(self.documents), stories, self.status()):
             return ""
         return f"{self.settings.story or 'every story'} passes already"
@@ -74,7 +74,7 @@ class StorySource(Struct, frozen=True):
             return prd_status.empty(self.documents.shown(PRD))
 
     def _status(self) -> dict[str, Any]:
-        return prd_status.read(documents.read(self.documents.path(PRD_STATUS)) or "{}")
+        return prd_status.read(self.documents.read(PRD_STATUS) or "{}")
 
     def failing(self, known: Specs, stories: tuple[Any, ...], status: dict[str, Any]) -> list[Linked]:
         """The stories within the scope that do not pass, in the order in which they are taken."""
@@ -101,34 +101,36 @@ class StorySource(Struct, frozen=True):
         """Nothing: what is odd about a story was said at the start."""
         return []
 
-    def done(self, work: "Work", entry: Entry) -> None:
+    def done(self, work: "ItemRun", entry: Entry) -> None:
         """Mark it in the status file, and its tasks in their specs."""
         if entry.verdict == PLANNED:
             return
         if entry.verdict in (UNCHECKED, PENDING):
-            task_items.write_completed(work, work.tasks)
+            task_items.write_completed(work, work.item.tasks)
         else:
-            task_items.write_passed(work, work.tasks, by_person=bool(work.criteria))
-        if work.key == work.group:
+            task_items.write_passed(work, work.item.tasks, by_person=bool(work.item.criteria))
+        if work.item.key == work.item.group:
             own = "own check: " if entry.verdict == OWN_CHECK else ""
             result: Result = "pending" if entry.verdict in (UNCHECKED, PENDING) else "passed"
-            how = _UNJUDGED if result == "pending" else work.check or "a person says so"
+            how = _UNJUDGED if result == "pending" else work.item.check or "a person says so"
             self._record(work, result, f"{own}{how}")
 
-    def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
+    def failed(self, work: "ItemRun", *, verdict: str, action: str, error: str, attempt: int) -> str:
         """The same for one that does not count."""
-        if work.key != work.group:
-            return task_items.write_failed(work, work.key, verdict=verdict, action=action, error=error)
+        if work.item.key != work.item.group:
+            return task_items.write_failed(
+                work, work.item.key, verdict=verdict, action=action, error=error, attempt=attempt
+            )
         self._record(work, "failed", f"{verdict}: {error.partition(chr(10))[0]}")
         return ""
 
-    def _record(self, work: "Work", result: Result, notes: str) -> None:
-        stories = prd.read(documents.read(self.documents.path(PRD))).stories
-        date = f"{datetime.fromtimestamp(work.began, UTC):%Y-%m-%dT%H:%M:%SZ}"  # the same when it is repeated
+    def _record(self, work: "ItemRun", result: Result, notes: str) -> None:
+        stories = prd.read(self.documents.read(PRD)).stories
+        date = f"{datetime.fromtimestamp(work.item.began, UTC):%Y-%m-%dT%H:%M:%SZ}"  # the same when it is repeated
         try:
             status = prd_status.merged(self._status(), stories, date=date)
         except Broken as error:
             raise Unreadable(EINVAL, str(error), self.documents.shown(PRD_STATUS)) from None
-        if prd_status.story(status, work.key) is not None:
-            status = prd_status.recorded(status, work.key, result, date, foreign_text.cut(notes, 200))
-        work.write_document(prd_status.write(status), PRD_STATUS)
+        if prd_status.story(status, work.item.key) is not None:
+            status = prd_status.recorded(status, work.item.key, result, date, foreign_text.cut(notes, 200))
+        work.documents.write(prd_status.write(status), PRD_STATUS)

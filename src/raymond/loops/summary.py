@@ -1,22 +1,26 @@
 """The summary of a loop: how it ended, what it did, what is left, and what a person should do next."""
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from raymond import pasted
 from raymond.control import runs
 from raymond.faces import words
-from raymond.loops import inspection, leavings
+from raymond.loops import leavings
 from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, cut, one_line, prose
 from raymond.loops.formats.log_line import lasted
+from raymond.loops.item_run import explain
 from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REVIEW, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS
 from raymond.loops.step import FAILS
-from raymond.machine.agent import ASKING, Agent
+from raymond.machine.agent import ASKING, FAILED, Agent
+from raymond.machine.run import Run
 from raymond.system import git
 from raymond.views.status import waits_for_review
+from raymond.workspace import publish
 
 _HOW = {
     "complete": "completed: nothing that can be worked on is left in the queue",
@@ -25,6 +29,8 @@ _HOW = {
     "done": "completed: {why}",
     "exhausted": "limit: {why}",
     "impossible": "failed: {why}",
+    "refused": "refused before an agent was paid: {why}",
+    "red": "failed: {why}",
 }
 _ANSWERS = {"PAUSE.py": "continue", "MANUAL.py": "yes"}
 """The word with which each question lets the loop go on."""
@@ -41,9 +47,9 @@ def how(loop: LoopRun) -> str:
     ledger = loop.ledger
     if ledger.ended:
         most = words.many(loop.settings.most, loop.settings.unit)
-        return _HOW[ledger.ended].format(most=most, why=ledger.why or "somebody asked for it")
+        return _HOW[ledger.ended].format(most=most, why=ledger.why or "on request")
     if loop.run.final_status == "failed":
-        return f"failed: {words.reason(loop.run) or words.failures(loop.run)}"
+        return f"failed: {one_line(failure(loop.run))}"
     if loop.run.final_status == "cancelled":
         return "cancelled"
     if runs.left(loop.run) == runs.INTERRUPTED:
@@ -51,6 +57,12 @@ def how(loop: LoopRun) -> str:
     asked = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
     why = ledger.why or asked.partition("\n")[0] or words.reason(loop.run) or "it waits for a person"
     return why if why.startswith("paused ") else f"paused: {why}"
+
+
+def failure(run: Run) -> str:
+    """Why a loop has failed: the error of the first agent that did."""
+    errors = (one.error for one in run.agents.values() if one.status == FAILED and one.error)
+    return next(errors, "") or words.reason(run) or words.failures(run)
 
 
 def text(loop: LoopRun) -> str:
@@ -72,8 +84,9 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     named = f" ({', '.join(commits)})" if commits else ""
     if loop.settings.branch:
         yield f"- Commits: {len(commits)}{named} on {loop.settings.branch}"
-    if loop.worktree:
-        yield f"- Worktree: {one_line(loop.worktree)}, seen from {one_line(loop.settings.checkout)}"
+    if loop.has_branch and (behind := loop.branch.behind()):
+        yield f"- Behind: {loop.settings.branch} lacks {words.many(behind, 'commit')}: it is checked out, or was moved"
+    yield f"- Workspace: {loop.settings.way}{f' ({one_line(loop.settings.why)})' if loop.settings.why else ''}"
     yield from _section("Completed", (_completed(one) for one in ledger.done if one.verdict != PENDING))
     yield from _section("Waits for your judgement", (_completed(one) for one in ledger.done if one.verdict == PENDING))
     repaired = ledger.repaired()
@@ -83,9 +96,9 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield from _section("Red", map(_failed, ledger.red))
     yield from _section("Without a check and without a change", (one_line(one.title) for one in ledger.idle))
     yield from _section(
-        "Blocked, skipped and proposed", (f"{one_line(title)}: {one_line(why)}" for title, why in ledger.passed)
+        "Blocked, skipped and proposed", (f"{one_line(title)}: {one_line(why)}" for title, why in ledger.skipped)
     )
-    by_agents = (f"{one_line(one.title)}: {one_line(inspection.told(note))}" for one, note in ledger.named())
+    by_agents = (f"{one_line(one.title)}: {one_line(explain(note))}" for one, note in ledger.named())
     yield from _section("Noticed", [*by_agents, *ledger.noticed])
     yield from _section("Remaining", (one_line(title) for title in remaining(loop)))
     yield from _section("What to do next", advice(loop))
@@ -122,8 +135,8 @@ def remaining(loop: LoopRun) -> list[str]:
         return loop.ledger.left
     if loop.loop == RALPH:
         return []
-    opened = loop.ledger.open.get("title")
-    return [*([opened] if opened else []), *(one.title for one in loop.selection().ready)]
+    opened = loop.ledger.open
+    return [*([opened.title] if opened else []), *(one.title for one in loop.selection().ready)]
 
 
 def _section(title: str, items: "Iterator[str] | map[str] | list[str]") -> Iterator[str]:
@@ -160,15 +173,15 @@ def advice(loop: LoopRun) -> list[str]:
         )
     repaired = ledger.repaired()
     for one in [one for one in ledger.failed if one.verdict not in (REVIEW, RED) and one.key not in repaired][:5]:
-        where = filter(None, [one.log, leavings.of(loop, one)])
+        where = filter(None, [_log(loop, one), leavings.of(loop, one)])
         found.append(f"see why {code(one.title)} failed: {', '.join(where)}")
-    if loop.kept:
-        found.append(f"see what items that failed have left: {leavings.diff(loop, loop.kept)}")
+    if loop.left:
+        found.append(f"see what items that failed have left: {leavings.diff(loop, loop.left)}")
     found += leavings.of_plans(loop)
     found += leavings.blocked(loop)
     for one in [one for one in ledger.done if one.verdict == PENDING][:5]:
         found.append(f"say whether {code(one.title)} is done, on a terminal: {_judges(loop, one)}")
-    if ledger.passed:
+    if ledger.skipped:
         found.append(f"unblock or remove the items that were passed over: {_opens(loop)}")
     if any(map(waits_for_review, loop.run.agents.values())):
         found.append(f"decide about a change of what decides a check: raymond review {loop.id}")
@@ -187,23 +200,25 @@ def advice(loop: LoopRun) -> list[str]:
 
 
 def _merge(loop: LoopRun) -> Iterator[str]:
-    """How a person takes over what was done on a branch of the loop's own."""
+    """How a person takes over what was done on the branch of the loop."""
     settings = loop.settings
-    if not loop.run.is_over:
+    if not loop.run.is_over or not loop.has_branch:
         return
-    if loop.worktree:
-        tree, there = pasted.word(loop.worktree, "PATH"), pasted.word(settings.checkout, "CHECKOUT")
-        merge = f"git merge {pasted.word(settings.branch, 'BRANCH')}, then " if settings.branch else ""
-        yield f"when you are done here: cd {there}, {merge}git worktree remove {tree}"
-    elif settings.began_on and any(one.commit for one in loop.ledger.entries):
-        onto, own = pasted.word(settings.began_on, "BRANCH"), pasted.word(settings.branch, "BRANCH")
-        yield f"take it over: git switch {onto}, then git merge {own}"
+    own = pasted.word(loop.branch.shown, "BRANCH")
+    if settings.way == "here" and settings.began_on:
+        yield f"take it over: git switch {pasted.word(settings.began_on, 'BRANCH')}, then git merge {own}"
+    elif publish.contains(loop.top, git.head(loop.top), loop.branch.tip):
+        return
+    elif settings.took or not settings.branch:
+        yield f"take it over: raymond apply {loop.id}"
+    else:
+        yield f"read it: git diff HEAD...{own}; take it over: git merge {own}, or raymond apply {loop.id}"
 
 
 def _rest(loop: LoopRun) -> str:
     """The command that goes on; a story without tasks would be refused, so it names another one."""
     only = ""
-    if loop.loop == STORIES and any(why.startswith(NO_TASKS) for _, why in loop.ledger.passed):
+    if loop.loop == STORIES and any(why.startswith(NO_TASKS) for _, why in loop.ledger.skipped):
         only = f" {pasted.flag('--story', remaining(loop)[0].partition(':')[0], 'ID')}"
     return f"raymond {loop.loop} start{only}{_typed(loop)}"
 
@@ -233,10 +248,6 @@ def _after_ralph(loop: LoopRun) -> Iterator[str]:
         flags = "".join(f" {pasted.flag(name, value, name[2:].upper())}" for name, value in given.items() if value)
         again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{flags}{_typed(loop)}"
         yield f"{_missing(loop)}go on with more iterations: {again}"
-    if git.top(loop.top):
-        own = [settings.prompt] if settings.prompt else []
-        if any(path not in own and not loop.documents.owns(path) for path in loop.repository.dirt()):
-            yield "see what is not committed: git status, git diff"
 
 
 def _typed(loop: LoopRun) -> str:
@@ -305,7 +316,20 @@ def _answers(loop: LoopRun) -> str:
 
 def _commits(loop: LoopRun) -> str:
     """The command that shows what the loop has committed."""
-    return f'git log -p --grep="Raymond-Run: {loop.id}"'
+    return f'git log -p --grep="Raymond-Run: {loop.id}"{f" {_branch(loop)}" if loop.has_branch else ""}'
+
+
+def _log(loop: LoopRun, entry: Entry) -> str:
+    """The command that shows the session log of an item: it is on the branch of the loop, and perhaps nowhere else."""
+    if not entry.log or not loop.has_branch:
+        return entry.log
+    path = loop.checkout.inside_path(os.path.relpath(entry.log, loop.checkout.docs))
+    return f"git show {pasted.word(f'{_branch(loop)}:{path}', 'REF:PATH')}"
+
+
+def _branch(loop: LoopRun) -> str:
+    """What names the last commit of a loop."""
+    return loop.branch.shown
 
 
 def _time(when: float) -> str:

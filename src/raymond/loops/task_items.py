@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from raymond.loops import checks as written_checks
-from raymond.loops import documents
 from raymond.loops.documents import SPECS
 from raymond.loops.formats import foreign_text, task_edit, task_id
 from raymond.loops.formats.item import Item, Metadata, Verification
@@ -16,7 +15,7 @@ from raymond.loops.settings import Settings
 from raymond.loops.specs import Placed, Specs
 
 if TYPE_CHECKING:
-    from raymond.loops.work import Work
+    from raymond.loops.item_run import ItemRun
 
 _SHOWN = 60_000
 """Characters of a task that its agent is given; the rest is in the file."""
@@ -161,7 +160,7 @@ def tasks_of(names: Iterable[str], known: Specs) -> tuple[list[Placed], list[str
 # What is written into the specs
 
 
-def write_passed(work: "Work", ids: Iterable[str], *, by_person: bool = False) -> None:
+def write_passed(work: "ItemRun", ids: Iterable[str], *, by_person: bool = False) -> None:
     """Mark tasks as complete and verified, and what they repair: that has the same check."""
     known = _specs(work)
     for id in ids:
@@ -182,7 +181,7 @@ def repaired(known: Iterable[Placed], id: str) -> list[Placed]:
     return [one for one in family if one.task.id != id and is_open(one.task) and one.task.check == own]
 
 
-def write_completed(work: "Work", ids: Iterable[str]) -> None:
+def write_completed(work: "ItemRun", ids: Iterable[str]) -> None:
     """Mark tasks as complete that nobody has verified."""
     known = _specs(work)
     for id in ids:
@@ -192,7 +191,7 @@ def write_completed(work: "Work", ids: Iterable[str]) -> None:
             _edit(work, placed.place, task_edit.completed, id, why)
 
 
-def write_unjudged(work: "Work", ids: Iterable[str]) -> None:
+def write_unjudged(work: "ItemRun", ids: Iterable[str]) -> None:
     """Mark tasks as complete: those that a check decides about are verified, the others wait for a person."""
     known, waiting = _specs(work), []
     for id in ids:
@@ -204,7 +203,7 @@ def write_unjudged(work: "Work", ids: Iterable[str]) -> None:
     write_completed(work, waiting)
 
 
-def write_failed(work: "Work", id: str, *, verdict: str, action: str, error: str) -> str:
+def write_failed(work: "ItemRun", id: str, *, verdict: str, action: str, error: str, attempt: int) -> str:
     """Mark a task as not verified, with what is known about it; the fix task that was made, in words."""
     known = _specs(work)
     if id not in known.tasks:
@@ -216,9 +215,11 @@ def write_failed(work: "Work", id: str, *, verdict: str, action: str, error: str
     made = [""]
 
     def edit(text: str) -> str:
-        text = task_edit.failed(text, id, when, command, why, output, work.attempts_made)
+        text = task_edit.failed(text, id, when, command, why, output, attempt)
         if action == "block":
-            return task_edit.blocked(text, id, foreign_text.cut(f"failed {work.failures + 1} times: {reason}", 120))
+            return task_edit.blocked(
+                text, id, foreign_text.cut(f"failed {work.item.failures + 1} times: {reason}", 120)
+            )
         if action == "aside":
             waits = f"waits for a person (raymond review {work.step.id}): {reason}"
             return task_edit.blocked(text, id, foreign_text.cut(waits, 160))
@@ -234,19 +235,19 @@ def write_failed(work: "Work", id: str, *, verdict: str, action: str, error: str
     return f"fix task {made[0]}" if made[0] else ""
 
 
-def _specs(work: "Work") -> Specs:
+def _specs(work: "ItemRun") -> Specs:
     """The specs without tasks whose id another one has: nobody can say which of them is meant."""
     from raymond.loops import specs
 
-    found = specs.read(work.step.documents)
+    found = specs.read(work.documents)
     return replace(found, tasks={id: one for id, one in found.tasks.items() if id not in found.twice})
 
 
-def _edit(work: "Work", place: str, edit: Callable[..., str], *args: str) -> None:
-    before = documents.read(work.step.documents.path(place))
+def _edit(work: "ItemRun", place: str, edit: Callable[..., str], *args: str) -> None:
+    before = work.documents.read(place)
     after = edit(before, *args)
     if after != before:
-        work.write_document(after, place)
+        work.documents.write(after, place)
 
 
 def _today() -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.loops import documents, specs, task_items
+from raymond.loops import specs, task_items
 from raymond.loops.documents import LOGS, Documents
 from raymond.loops.formats import task_id
 from raymond.loops.formats.item import Doubt, Item
@@ -16,7 +16,7 @@ from raymond.loops.source import Looked
 from raymond.loops.specs import Placed, Specs
 
 if TYPE_CHECKING:
-    from raymond.loops.work import Work
+    from raymond.loops.item_run import ItemRun
 
 
 class TaskSource(Struct, frozen=True):
@@ -40,7 +40,7 @@ class TaskSource(Struct, frozen=True):
                 items.append(item)
         chosen = select(items, ledger, self.settings)
         log = self.documents.newest()
-        proposed = proposed_in(documents.read(self.documents.path(LOGS, log))) if log else []
+        proposed = proposed_in(self.documents.read(LOGS, log)) if log else []
         chosen = replace(chosen, passed=[*chosen.passed, *_not_closed(passed, ledger), *proposed])
         return Looked(log, chosen, known.doubts)
 
@@ -71,16 +71,18 @@ class TaskSource(Struct, frozen=True):
         last = first + there.task.body.count("\n") + 1
         return [one for one in looked.doubts if one.place == item.place and first <= one.line <= last]
 
-    def done(self, work: "Work", entry: Entry) -> None:
+    def done(self, work: "ItemRun", entry: Entry) -> None:
         """Mark it in its spec."""
         if entry.verdict in (UNCHECKED, PENDING):
-            task_items.write_completed(work, work.tasks)
+            task_items.write_completed(work, work.item.tasks)
         elif entry.verdict in DONE:
-            task_items.write_passed(work, work.tasks, by_person=bool(work.criteria))
+            task_items.write_passed(work, work.item.tasks, by_person=bool(work.item.criteria))
 
-    def failed(self, work: "Work", *, verdict: str, action: str, error: str) -> str:
+    def failed(self, work: "ItemRun", *, verdict: str, action: str, error: str, attempt: int) -> str:
         """The same for one that does not count; the fix task that was made for it."""
-        return task_items.write_failed(work, work.key, verdict=verdict, action=action, error=error)
+        return task_items.write_failed(
+            work, work.item.key, verdict=verdict, action=action, error=error, attempt=attempt
+        )
 
 
 def _not_closed(passed: list[Passed], ledger: Ledger) -> list[Passed]:

@@ -280,7 +280,7 @@ def call(
 
     OSError: the machine had no room; WorkspaceError: git failed.
     """
-    words = f"git {next(argv[at] for at in range(1, len(argv), 2) if argv[at] != '-c')}"
+    words = " ".join([argv[0], *(one for one in argv[1:] if not one.startswith("-") and "=" not in one)][:2])
     try:
         # It inherits the lock of the tree: see Slot.alone.
         done = subprocess.run(

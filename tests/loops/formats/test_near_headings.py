@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from raymond.loops import spec_files, specs
-from raymond.loops.documents import Documents
+from raymond.loops.documents import Documents, Folder
 from raymond.loops.formats import prd, task_spec
 from raymond.loops.formats.item import Doubt
 
@@ -103,7 +103,7 @@ def found(tmp_path: Path) -> Documents:
         path = tmp_path / "docs/implementation" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    return Documents(str(tmp_path), "docs", str(tmp_path))
+    return Folder(str(tmp_path), "docs", str(tmp_path))
 
 
 def test_a_file_with_tasks_that_is_not_where_a_spec_has_to_be_is_named(found: Documents) -> None:

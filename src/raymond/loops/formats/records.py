@@ -70,6 +70,22 @@ def add(text: str, name: str, entry: str, heading: str) -> str:
     return text + sections.gap(text) + sections.adapted(new, ending)
 
 
+def united(ours: str, theirs: str) -> str:
+    """`ours` with the entries that only `theirs` has; both began as the same text."""
+    old = set(_blocks(ours))
+    return ours + "".join(one if one.endswith("\n") else f"{one}\n" for one in _blocks(theirs) if one not in old)
+
+
+def _blocks(text: str) -> list[str]:
+    """A record in parts: what is before the first mark, then each mark with its entry."""
+    found = [""]
+    for line in text.splitlines(keepends=True):
+        if line.startswith("<!-- raymond "):
+            found.append("")
+        found[-1] += line
+    return [f"{one.rstrip()}\n\n" for one in found if one.strip()]
+
+
 def progress(entry: Progress) -> str:
     """The text of an entry of docs/progress.md."""
     count = f"{entry.session}/{entry.sessions}" if entry.sessions else f"{entry.session}"

@@ -14,6 +14,7 @@ ORDER = (
     *("maxIterations", "maxStories", "currentIteration", "currentStory", "currentTask", "scope"),
     *("completedStories", "failedStories", "completedTasks", "failedTasks"),
     *("completedItems", "failedItems", "queueSnapshot"),
+    *("branch", "error"),
     *("version", "pid", "host", "workflow_id"),
 )
 """The fields that we know; others follow as they come."""

@@ -1,4 +1,4 @@
-"""Where a loop begins: with its check, if it has one, so that it is known whether it was red before the work."""
+"""Where a loop begins: with its tree, and with its check, if it has one, so that it is known whether it was red."""
 
 # /// raymond
 # retries: 2
@@ -7,6 +7,5 @@
 from raymond.loops.step import Step, end, tag
 
 step = Step()
-if step.is_repository:
-    step.repository.exclude(step.documents.excluded())
+step.open_tree()
 end(tag("goto", "BEFORE.py" if step.settings.gate else "NEXT.py"))

@@ -7,6 +7,6 @@
 # on_fail: NEXT.py
 # ///
 
-from raymond.loops.step import end, tag
+from raymond.loops.forward import forward
 
-end(tag("goto", "NEXT.py"))
+forward("NEXT.py", "")

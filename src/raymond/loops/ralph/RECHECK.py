@@ -2,7 +2,7 @@
 
 # /// raymond
 # retries: 2
-# gate: "{{check}}"
+# gate: "{{checks}}"
 # gate_timeout: "{{check_timeout}}"
 # on_review: "{{on_review}}"
 # on_fail: RED.py
@@ -10,6 +10,6 @@
 # then: RED.py
 # ///
 
-from raymond.loops.step import Step, end, tag
+from raymond.loops.forward import forward
 
-end(tag("goto", "PREPARE.py", {"input": Step().input}))
+forward("PREPARE.py")

@@ -1,11 +1,14 @@
-"""Where a loop begins: what it writes beside the work is kept out of git."""
+"""Where a loop begins: its tree is made, and each check is tried before an agent is paid."""
 
 # /// raymond
 # retries: 2
 # ///
 
-from raymond.loops.step import Step, end, tag
+from raymond.loops import next_item
+from raymond.loops.step import Step, document, end, tag
 
 step = Step()
-step.repository.exclude(step.documents.excluded())
+step.open_tree()
+if refusal := next_item.refused(step):
+    end(tag("result", document(refusal.write())))
 end(tag("goto", "NEXT.py"))

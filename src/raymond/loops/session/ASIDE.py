@@ -4,22 +4,9 @@
 # retries: 2
 # ///
 
-import json
-
 from raymond.loops import failing
-from raymond.loops.ledger import REVIEW
-from raymond.loops.step import Step, document, end, tag
-from raymond.loops.work import Work
+from raymond.loops.item_run import ItemRun
+from raymond.loops.step import Step, end, tag
 
 step = Step()
-work = Work(step)
-found = work.inspect()
-gate = json.loads(step.text("gate_result") or "{}")
-
-told_verdict, told_reason = json.loads(step.input or '["", ""]')
-verdict = found.verdict or told_verdict or gate.get("verdict", REVIEW)
-verdict = REVIEW if verdict == "not comparable" else verdict
-told = (step.text("error"), *gate.get("changes", []))
-reason = told_reason or found.reason or "; ".join(one for one in told if one)
-entry = failing.end(work, found, verdict=verdict, error=reason, action="aside", attempt=max(1, step.visit))
-end(tag("result", document(entry.write())))
+end(tag("goto", "COMMIT.py", {"input": failing.set_aside(ItemRun(step)).write()}))

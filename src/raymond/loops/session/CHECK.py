@@ -1,4 +1,4 @@
-"""Somebody says that the item is done: check it before an agent is paid for it."""
+"""The item is said to be done: check it before an agent is paid for it."""
 
 # /// raymond
 # retries: 2
@@ -10,7 +10,6 @@
 # on_fail: UNVERIFIED.py
 # ///
 
-from raymond.loops.step import Step, end, tag
+from raymond.loops.forward import forward
 
-Step()
-end(tag("goto", "PREPARE.py", {"input": ""}))
+forward("PREPARE.py", "")

@@ -1,14 +1,17 @@
-"""Commit what was checked. Repeated after a kill, this finds the commit instead of making another."""
+"""Commit how the item ended. Repeated after a kill, this finds the commit instead of making another."""
 
 # /// raymond
 # retries: 2
 # ///
 
-import json
-
-from raymond.loops import committing
+from raymond.loops import outcome
+from raymond.loops.item_run import ItemRun
 from raymond.loops.step import Step, document, end, tag
 
 step = Step()
-entry = committing.commit(step, json.loads(step.input))
-end(tag("result", document(entry.write())))
+ended = outcome.read(step.input)
+try:
+    entry = outcome.commit(ItemRun(step), ended)
+except outcome.Moved:
+    end(tag("goto", "PREPARE.py", {"input": ended.reply}))
+end(tag("result", document(entry.write(ended.reply))))

@@ -5,11 +5,11 @@
 # ///
 
 from raymond.loops import failing, judging
+from raymond.loops.item_run import ItemRun
 from raymond.loops.step import Step, end, tag
-from raymond.loops.work import Work
 
 step = Step()
-missing, reply = judging.take(Work(step), step.input)
+missing, reply = judging.take(ItemRun(step), step.input)
 if missing:
     end(tag("goto", "FAILED.py", {"input": f"{failing.REFUSED}{missing}"}))
 end(tag("goto", "PREPARE.py", {"input": reply}))

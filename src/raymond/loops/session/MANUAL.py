@@ -5,9 +5,8 @@
 # ///
 
 from raymond.loops import judging
+from raymond.loops.item_run import ItemRun
 from raymond.loops.step import Step, end, tag
-from raymond.loops.work import Work
 
 step = Step()
-question = judging.question(Work(step), step.input)
-end(tag("ask", question, {"next": "JUDGED.py", "approve": "person"}))
+end(tag("ask", judging.question(ItemRun(step), step.input), {"next": "JUDGED.py", "approve": "person"}))

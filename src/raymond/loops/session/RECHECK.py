@@ -8,10 +8,10 @@
 # unseal: "{{may}}"
 # on_review: "{{on_review}}"
 # on_fail: FAILED.py
-# max_visits: 30
+# max_visits: 4
 # then: FAILED.py
 # ///
 
-from raymond.loops.step import Step, end, tag
+from raymond.loops.forward import forward
 
-end(tag("goto", "PREPARE.py", {"input": Step().input}))
+forward("PREPARE.py")

@@ -1,4 +1,4 @@
-"""The item is not done, whatever somebody says: let an agent do it."""
+"""The item is not done, whatever its document says: let an agent do it."""
 
 # /// raymond
 # retries: 2

@@ -1,0 +1,208 @@
+"""The branch of a loop: commits that only Raymond makes, with what counts and with the loop's own documents.
+
+The references below refs/raymond/ID/ are the truth. `base` is the checkout as the loop found it, `tip` the last commit.
+`vouched` has the files that decide checks as they count for the next item, `own` has them as a person left or accepted
+them. Everything else there is work that does not count. refs/heads/raymond/ID follows the tip where it can.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from time import time
+
+from msgspec import Struct
+
+from raymond.errors import Error
+from raymond.system import files, git
+from raymond.system.files import make_private, private
+from raymond.workspace import publish
+from raymond.workspace.repository import Repository
+
+TIP, BASE, VOUCHED, OWN = "tip", "base", "vouched", "own"
+LEFT = "left"
+"""What is in the tree when nobody works there and it is no part of the branch."""
+TAKEN = "taken"
+"""The checkout with the documents that a person has edited there since and let count."""
+_ITEM = "Raymond-Item"
+
+
+class BranchGone(Error):
+    """A loop has no branch, or its branch is not as Raymond left it."""
+
+
+class Branch(Struct, frozen=True):
+    """The branch of one loop."""
+
+    top: str
+    """The person's checkout."""
+    id: str
+    name: str
+    """Of the branch that follows the tip; empty for none."""
+    lock: str
+    """The file that is locked by whoever makes a commit."""
+    repository: Repository
+    """Where trees are made."""
+    is_here: bool = False
+    """Whether the person's checkout is the tree that agents work in, with this branch checked out."""
+
+    def reference(self, what: str) -> str:
+        """The reference for something of this loop."""
+        return f"refs/raymond/{self.id}/{what}"
+
+    def commit_of(self, what: str) -> str:
+        """What such a reference names; empty when there is none."""
+        return git.reference(self.top, self.reference(what))
+
+    @property
+    def tip(self) -> str:
+        """The last commit."""
+        tip = self.commit_of(TIP)
+        if not tip:
+            raise BranchGone(f"{self.reference(TIP)} is gone", hint=f"raymond cancel {self.id} ends the loop")
+        return tip
+
+    def tree_of(self, what: str) -> str:
+        """The tree that such a reference names."""
+        return self.repository.tree_of(self.commit_of(what) or self.tip)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process makes a commit while the block runs."""
+        make_private(os.path.dirname(self.lock))
+        fd = private(self.lock, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def made_for(self, mark: str) -> str:
+        """The commit that was made for an item; empty when there is none. Nobody but Raymond commits on this branch."""
+        said = publish.ask(self.top, "log", "--format=%H%x00%(trailers:key=Raymond-Item,valueonly)%x00", *self._since)
+        parts = said.decode("utf-8", "replace").split("\0")
+        return next(
+            (one.strip() for one, marks in zip(parts[::2], parts[1::2], strict=False) if marks.strip() == mark), ""
+        )
+
+    @property
+    def _since(self) -> list[str]:
+        return [self.tip, f"^{self.commit_of(BASE)}", "--"]
+
+    def commit(self, tree: str, message: str, parent: str) -> str:
+        """Make a commit on top of `parent` and let the branch end with it; refused if it ends with another one."""
+        publish.send(self.repository, self.top, [tree], [parent])
+        made = publish.commit(self.top, tree, [parent], message, time())
+        if not publish.move(self.top, self.reference(TIP), made, parent):
+            raise BranchGone(f"{self.reference(TIP)} was moved meanwhile", hint="look at it, then try again")
+        self.follow()
+        return made
+
+    def follow(self) -> None:
+        """Let the branch name the tip, unless it is checked out or a person has put it somewhere else."""
+        tip, name = self.tip, f"refs/heads/{self.name}"
+        if not self.name:
+            return
+        there = git.reference(self.top, name)
+        if there == tip:
+            return
+        if self.is_here:
+            publish.move(self.top, name, tip, there)
+            return
+        is_looked_at = f"ref: {name}" in git.checked_out(self.top)
+        if not is_looked_at and (not there or publish.contains(self.top, tip, there)):
+            publish.move(self.top, name, tip, there)
+
+    def withdraw(self) -> None:
+        """Remove it: the loop was refused, and has made no commit of an item."""
+        name, tip = f"refs/heads/{self.name}", self.commit_of(TIP)
+        if self.name and git.reference(self.top, name) == tip:
+            publish.drop(self.top, name)
+        for what in (TIP, BASE, VOUCHED, OWN, LEFT):
+            publish.drop(self.top, self.reference(what))
+
+    def check_out(self) -> None:
+        """Let HEAD and the index of the person's checkout, which has the files, name the tip."""
+        if not self.name:
+            return
+        publish.ask(self.top, "symbolic-ref", "HEAD", f"refs/heads/{self.name}")
+        publish.ask(self.top, "read-tree", self.tip)
+        publish.ask(self.top, "update-index", "-q", "--refresh", fails=[1])
+
+    def behind(self) -> int:
+        """How many commits of the loop its branch does not have."""
+        there = git.reference(self.top, f"refs/heads/{self.name}") if self.name else ""
+        if not there or there == self.tip:
+            return 0
+        return int(publish.ask(self.top, "rev-list", "--count", f"{there}..{self.tip}", "--"))
+
+    @property
+    def shown(self) -> str:
+        """Where a person finds the tip: the branch, or the reference where no branch follows."""
+        return self.name if self.name and not self.behind() else self.reference(TIP)
+
+    def keep(self, what: str, tree: str, message: str, parent: str) -> str:
+        """Let a reference of the loop name a commit of this tree; the same commit if it does already."""
+        there = self.commit_of(what)
+        if there and self.repository.tree_of(there) == tree:
+            return there
+        publish.send(self.repository, self.top, [tree], [parent])
+        made = publish.commit(self.top, tree, [parent], message, time())
+        publish.ask(self.top, "update-ref", "--no-deref", self.reference(what), made)
+        return made
+
+    def vouch(self, what: str, tree: str) -> None:
+        """Let `vouched` or `own` name this tree."""
+        tip = self.tip
+        if self.repository.tree_of(tip) == tree:
+            publish.ask(self.top, "update-ref", "--no-deref", self.reference(what), tip)
+        else:
+            self.keep(what, tree, f"raymond: what decides checks ({what})\n", tip)
+
+    def merged(self, tree: str, base: str) -> str:
+        """Work that began with the commit `base`, on top of the tip; empty when both changed the same lines."""
+        tip = self.tip
+        if tip == base:
+            return tree
+        work = self.repository.commit(tree, [base], "work\n", 0)
+        found, conflicts = self.repository.merged(tip, work)
+        return "" if conflicts else found
+
+
+def trailers(id: str, mark: str) -> list[str]:
+    """The lines by which a commit is known as that of an item."""
+    return [f"Raymond-Run: {id}", *([f"{_ITEM}: {mark}"] if mark else [])]
+
+
+@contextlib.contextmanager
+def borrowed(folder: str, top: str) -> Iterator[Repository]:
+    """A repository for a moment, in which trees of the repository at `top` can be made; nothing of it stays."""
+    import tempfile
+
+    make_private(folder)
+    with tempfile.TemporaryDirectory(prefix="git-", dir=folder) as aside:
+        repository = Repository(f"{aside}/git", f"{aside}/rules")
+        make_private(repository.worktree)
+        repository.make(top, git.head(top))
+        yield repository
+
+
+def exclude(top: str, patterns: Iterable[str]) -> None:
+    """Keep files out of git for this repository alone."""
+    path = os.path.join(git.directories(top)[1], "info/exclude")
+    if os.path.islink(path):
+        raise BranchGone(f"{path} is a link: Raymond writes nothing there", hint="make it a file")
+    try:
+        text = files.contents(path).decode("utf-8", "surrogateescape")
+    except OSError:
+        text = ""
+    known = {line.removesuffix("\r") for line in git.lines(text)}
+    missing = [one for one in patterns if one not in known]
+    if missing:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        # What another loop appends at the same time stays.
+        with open(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666), "ab", buffering=0
+        ) as file:
+            gap = "" if not text or text.endswith("\n") else "\n"
+            file.write(os.fsencode(gap + "".join(f"{one}\n" for one in missing)))

@@ -1,0 +1,115 @@
+"""Review reasons: what in the work of an agent a person has to see before it counts."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from raymond.text import has_conflict
+from raymond.workspace.repository import Repository
+
+LARGE = 10 << 20
+"""Bytes of a new file that a person has to look at."""
+_SCANNED = 1 << 20
+"""Bytes of a file that are searched for secrets."""
+_GUARDED = (
+    *(".github", ".gitlab", ".circleci", ".buildkite", ".husky", ".githooks", ".claude", ".codex", ".raymond"),
+    *(".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", "bitbucket-pipelines.yml", ".drone.yml"),
+    *(".mcp.json", ".gitmodules", ".gitattributes"),
+)
+"""Names of files and folders that decide what runs elsewhere, or for other agents; case does not matter."""
+_MODULE, _FOLDER = b"160000", b"040000"
+Changes = Mapping[bytes, tuple[bytes, bytes]]
+"""Path -> mode and blob before and after; nothing where there is no file."""
+
+
+def found(repository: Repository, changes: Changes, may: Callable[[str], bool]) -> list[str]:
+    """What a person has to see about changed files; those that the item `may` change decide nothing by their name."""
+    sizes = _sizes(repository, changes)
+    told = [one for path, pair in changes.items() for one in _of_change(os.fsdecode(path), pair, sizes, may)]
+    told += [f"put {what} into {path}" for path, what in _secrets(repository, changes, sizes)]
+    return list(dict.fromkeys(told))
+
+
+def _of_change(
+    path: str, pair: tuple[bytes, bytes], sizes: Mapping[str, int], may: Callable[[str], bool]
+) -> Iterator[str]:
+    old, new = pair
+    if _MODULE in (old[:6], new[:6]):
+        yield f"changed the submodule {path}"
+        return
+    guarded = [part for part in path.split("/") if part.casefold() in _GUARDED]
+    if guarded and not may(path):
+        verb = "changed" if old and new else "added" if new else "removed"
+        yield f"{verb} {path} ({guarded[0]} decides what runs elsewhere)"
+    if new and (what := secret(path)):
+        yield f"put {what} into the name of a file"
+    if not old and sizes.get(_name(new), 0) > LARGE and not may(path):
+        yield f"added {path}, which has {sizes[_name(new)] / (1 << 20):.0f} MB"
+
+
+def secret_files(repository: Repository, changes: Changes) -> list[str]:
+    """The files whose new version has what looks like a secret, and whose old one has not."""
+    return [path for path, _ in _secrets(repository, changes, _sizes(repository, changes))]
+
+
+def conflicts(repository: Repository, changes: Changes) -> list[str]:
+    """The files with marks of a conflict that were not there before."""
+    texts = _texts(repository, changes, _sizes(repository, changes))
+    return [
+        os.fsdecode(path)
+        for path, text in texts.items()
+        if has_conflict(text) and not has_conflict(_before(repository, changes[path][0]))
+    ]
+
+
+def _secrets(repository: Repository, changes: Changes, sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    for path, content in _texts(repository, changes, sizes).items():
+        new = _text(content)
+        if secret(new) and (what := secret(new, _text(_before(repository, changes[path][0])))):
+            yield os.fsdecode(path), what
+
+
+def _name(entry: bytes) -> str:
+    return entry.split()[1].decode("ascii") if entry and entry[:6] not in (_MODULE, _FOLDER) else ""
+
+
+def _sizes(repository: Repository, changes: Changes) -> dict[str, int]:
+    names = {_name(new) for _, new in changes.values()} - {""}
+    return repository.sizes(names) if names else {}
+
+
+def _texts(repository: Repository, changes: Changes, sizes: Mapping[str, int]) -> dict[bytes, bytes]:
+    """The files that are not too large to be looked into, with what they say now."""
+    searched = {path: name for path, (_, new) in changes.items() if (name := _name(new))}
+    searched = {path: name for path, name in searched.items() if sizes.get(name, 0) <= _SCANNED}
+    contents = repository.blobs(set(searched.values())) if searched else {}
+    return {path: contents.get(name, b"") for path, name in searched.items()}
+
+
+def _before(repository: Repository, old: bytes) -> bytes:
+    return repository.ask("cat-file", "blob", name) if (name := _name(old)) else b""
+
+
+def _text(content: bytes) -> str:
+    # Letters of two bytes are read as well, whichever comes first.
+    return content.replace(b"\0", b"").decode("utf-8", "replace")
+
+
+def secret(text: str, known: str = "") -> str:
+    """What looks like a secret in a text and is not in another; empty when nothing does."""
+    from raymond import redaction
+
+    if not redaction.suspects(text):
+        return ""
+    lines = text.split("\n")
+    for line, column, length, what in redaction.lines(text):
+        token = lines[line - 1][column - 1 : column - 1 + length] if line <= len(lines) else ""
+        if token and token not in known:
+            return what
+    return ""
+
+
+def cleaned(text: str) -> str:
+    """A text without what looks like a secret in it."""
+    from raymond import redaction
+
+    return redaction.Secrets({}).clean(text) if redaction.suspects(text) else text
