@@ -13,7 +13,7 @@ from pathlib import Path
 
 from report import Reading
 
-from raymond.loops.documents import Documents
+from raymond.loops.documents import PLANS, RECORDS, Documents, Folder
 from raymond.loops.formats import prd, prd_status, queue, task_spec
 from raymond.loops.ledger import Ledger
 from raymond.loops.selection import select
@@ -22,6 +22,8 @@ from raymond.loops.story_source import StorySource
 from raymond.loops.task_source import TaskSource
 
 _ITEMS = 6
+_FILES = 50
+"""Of the project that the loop works on."""
 _QUEUED = 10_000
 _STORIES = 2_000
 _LOG = "docs/session_logs/20260101_0900_session.md"
@@ -78,7 +80,7 @@ def _specs(folder: Path, count: int) -> Documents:
         path = folder / f"docs/implementation/1-bench/1.{group}-files.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(_TASK.format(group=group, number=one) for one in range(100)), "utf-8")
-    return Documents(str(folder), "docs", str(folder), has_plans=True)
+    return Folder(str(folder), "docs", str(folder), (*RECORDS, *PLANS))
 
 
 def _plan(folder: Path) -> Documents:
@@ -123,6 +125,8 @@ def _run(path: Path, items: int, python: str) -> tuple[float, float]:
     (path / "bin").mkdir()
     room, log = path / "room", path / "times"
     (room / _LOG).write_text(_log(items), "utf-8")
+    for number in range(_FILES):
+        (room / f"file{number}.txt").write_text(f"{number}\n" * 100, "utf-8")
     replies = [f"main_work{one}/WORK: {{text: done, writes: {{f{one}.txt: x}}}}" for one in range(1, items + 1)]
     (path / "replies.yaml").write_text("\n".join(replies), "utf-8")
     for args in (("init", "-q"), ("add", "-A"), ("-c", "user.name=b", "-c", "user.email=b@c", "commit", "-qm", "all")):
