@@ -29,6 +29,7 @@ def test_every_item_is_one_commit_with_its_work_and_its_records(tmp_path: Path) 
     assert night.state["branch"] == "raymond/n"
 
 
+@pytest.mark.slow
 def test_the_plan_and_what_is_not_committed_are_taken_along_without_secrets(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"cat notes.txt > seen.txt; ls .env.local >> seen.txt; {HONEST}")
     night.write({LOG: f"## Next Steps\n\n{QUEUE}- [BLOCKED: later] More\n", "notes.txt": "mine\n"})
@@ -64,6 +65,7 @@ def test_without_a_merge_the_second_night_goes_on_from_the_first(tmp_path: Path)
     )
 
 
+@pytest.mark.slow
 def test_a_second_night_that_conflicts_with_the_checkout_is_refused_with_the_way_out(tmp_path: Path) -> None:
     night = Night(tmp_path, FOUR, WRITES)
     assert night.loop("--max-sessions", "1").code == 0
@@ -79,6 +81,7 @@ def test_a_second_night_that_conflicts_with_the_checkout_is_refused_with_the_way
     assert (ran.code, night.subjects) == (0, ["start", "of a person", "feat: write 1", RECORDS])
 
 
+@pytest.mark.slow
 def test_records_that_both_sides_have_added_to_are_united(tmp_path: Path) -> None:
     night = Night(tmp_path, FOUR, WRITES)
     assert night.loop("--max-sessions", "1").code == 0
@@ -90,6 +93,7 @@ def test_records_that_both_sides_have_added_to_are_united(tmp_path: Path) -> Non
     assert [progress.count(f"<!-- raymond {one} -->") for one in ("other/1", "n/1", "m/1")] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_what_an_earlier_night_may_not_change_the_next_one_may_not_either(tmp_path: Path) -> None:
     """A check that an unmerged night would decide counts for nothing in the next one."""
     agent = "mkdir -p tests; echo 'def test_it(): pass' > tests/test_it.py; echo x >> work.txt; echo ITERATION_COMPLETE"
@@ -102,6 +106,7 @@ def test_what_an_earlier_night_may_not_change_the_next_one_may_not_either(tmp_pa
     assert (ran.code, night.state["completedItems"]) == (1, []), ran.out
 
 
+@pytest.mark.slow
 def test_a_branch_that_is_checked_out_stays_and_the_loop_goes_on(tmp_path: Path) -> None:
     night = Night(tmp_path, FOUR, f"{WAIT}{WRITES}")
     with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
@@ -118,6 +123,7 @@ def test_a_branch_that_is_checked_out_stays_and_the_loop_goes_on(tmp_path: Path)
     assert "Behind" not in night.loop(verb="status").out
 
 
+@pytest.mark.slow
 def test_a_commit_of_a_person_on_the_branch_is_part_of_the_next_night(tmp_path: Path) -> None:
     night = Night(tmp_path, FOUR, WRITES)
     assert night.loop("--max-sessions", "1").code == 0
@@ -129,6 +135,7 @@ def test_a_commit_of_a_person_on_the_branch_is_part_of_the_next_night(tmp_path: 
     assert night.text("mine.txt") == "mine\n"
 
 
+@pytest.mark.slow
 def test_learn_and_edit_are_commits_of_a_person_while_the_loop_runs(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"cp docs/critical-learnings.md $TEST_ROOM/../seen; {WAIT}{HONEST}; echo 1 > n.txt")
     with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
@@ -157,6 +164,7 @@ TASKS = "".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["its own", "the loop's"])
 def test_an_edit_of_a_spec_in_the_checkout_is_merged_with_what_the_loop_has_marked(tmp_path: Path, line: str) -> None:
     held = f'grep -q "Write 2" "$PROMPT" && {{ touch $TEST_ROOM/../on; {WAIT} }}\n{WRITES}'
@@ -185,6 +193,7 @@ def test_an_edit_of_a_spec_in_the_checkout_is_merged_with_what_the_loop_has_mark
     assert night.text(SPEC).count("✅ Complete") == 3
 
 
+@pytest.mark.slow
 def test_a_person_may_be_named_by_the_environment_alone(tmp_path: Path) -> None:
     night = Night(tmp_path)
     for name in ("name", "email"):
@@ -197,6 +206,7 @@ def test_a_person_may_be_named_by_the_environment_alone(tmp_path: Path) -> None:
     assert night.git("log", "-1", "--format=%an %ce", night.tip) == "Grace grace@example.com"
 
 
+@pytest.mark.slow
 def test_two_plain_loops_of_one_prompt_are_one_too_many_and_of_two_prompts_are_not(tmp_path: Path) -> None:
     night = Night(
         tmp_path, agent=f"touch $TEST_ROOM/../on\n{WAIT}{HONEST}", **{"PROMPT.md": "Go.\n", "OTHER.md": "Go.\n"}
@@ -212,6 +222,7 @@ def test_two_plain_loops_of_one_prompt_are_one_too_many_and_of_two_prompts_are_n
         assert live.process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_current_brings_the_work_to_the_branch_that_is_checked_out(tmp_path: Path) -> None:
     night = Night(tmp_path)
     ran = night.loop("--branch", "current")
@@ -221,6 +232,7 @@ def test_current_brings_the_work_to_the_branch_that_is_checked_out(tmp_path: Pat
     assert night.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_no_commit_brings_the_files_and_nothing_else(tmp_path: Path) -> None:
     night = Night(tmp_path)
     ran = night.loop("--no-commit")
@@ -230,6 +242,7 @@ def test_no_commit_brings_the_files_and_nothing_else(tmp_path: Path) -> None:
     assert night.git("branch", "--list", "raymond/*") == ""
 
 
+@pytest.mark.slow
 def test_loops_of_different_kinds_run_side_by_side_while_the_person_works(tmp_path: Path) -> None:
     task = "### 1.1.1. Write a task\n\n**Status:** 🔵 Planned\n**Verification:** `grep -q 1 task.txt`\n"
     agent = (
@@ -256,6 +269,7 @@ def test_loops_of_different_kinds_run_side_by_side_while_the_person_works(tmp_pa
     assert night.git("log", "--format=%s", "main").splitlines() == ["meanwhile", "start"]
 
 
+@pytest.mark.slow
 def test_a_night_of_four_items_that_is_killed_in_the_middle_does_each_once(tmp_path: Path) -> None:
     night = Night(
         tmp_path, FOUR, f"echo turn >> $TEST_ROOM/../turns; [ ! -e $TEST_ROOM/../hold ] || exec sleep 1000\n{WRITES}"
@@ -272,6 +286,7 @@ def test_a_night_of_four_items_that_is_killed_in_the_middle_does_each_once(tmp_p
     assert night.git("fsck", "--strict") == ""
 
 
+@pytest.mark.slow
 def test_the_closing_check_ends_a_cheat_that_was_prepared_over_several_items(tmp_path: Path) -> None:
     """Each item is green by itself; on the last commit the first one is broken again."""
     agent = (
@@ -285,6 +300,7 @@ def test_the_closing_check_ends_a_cheat_that_was_prepared_over_several_items(tmp
     assert json.loads(night.loop("--json", verb="status").out)["exit_code"] == 1
 
 
+@pytest.mark.slow
 def test_a_check_that_cannot_be_green_in_its_place_is_refused_before_an_agent_is_paid(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"echo paid >> $TEST_ROOM/../paid; {HONEST}", **{".gitignore": "data/\n"})
     night.write({"data/known.txt": "42\n", "check.sh": "grep -q 42 data/known.txt\n"})
@@ -298,6 +314,7 @@ def test_a_check_that_cannot_be_green_in_its_place_is_refused_before_an_agent_is
     assert "data" in ran.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["here", "isolated"])
 def test_the_other_ways_do_the_same(tmp_path: Path, way: str) -> None:
     night = Night(tmp_path, "1. [VERIFY: false] Fail\n2. [VERIFY: sh check.sh] Write the answer\n")
@@ -317,3 +334,31 @@ def test_the_other_ways_do_the_same(tmp_path: Path, way: str) -> None:
         assert "take it over: git switch main, then git merge raymond/n" in ran.out
     else:
         assert night.git("branch", "--show-current") == "main"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["raymond/n", "feature"])
+def test_a_branch_that_cannot_follow_is_refused_and_nothing_is_changed(tmp_path: Path, name: str) -> None:
+    night = Night(tmp_path)
+    if name == "feature":
+        night.git("switch", "-q", "-c", "feature")
+        night.write({"other.txt": "x\n"})
+        night.commit("other")
+        night.git("switch", "-q", "main")
+    else:
+        night.git("branch", "raymond")
+    before = night.git("for-each-ref")
+    ran = night.loop(*(["--branch", "feature"] if name == "feature" else []))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"error: the branch {name} has other commits, is checked out, or has the name of a folder" in ran.err
+    assert night.git("for-each-ref") == before
+    assert night.room.raymond("list").stdout.count("\n") <= 1, "there is no run"
+
+
+@pytest.mark.slow
+def test_a_plain_loop_that_is_hidden_by_another_one_is_named(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent="echo no", **{"PROMPT.md": "Go.\n", "OTHER.md": "Go.\n"})
+    assert night.loop("PROMPT.md", "--gate", "sh check.sh", "--pause-on-fail", "--id", "r", loop="ralph").code == 3
+    night.agent(HONEST)
+    assert night.loop("OTHER.md", "--gate", "sh check.sh", "--id", "s", loop="ralph").code == 0
+    assert "ralph r has not ended: raymond status r\n" in night.loop(verb="status", loop="ralph").out

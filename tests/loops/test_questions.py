@@ -83,7 +83,7 @@ def test_no_at_a_start_ends_the_old_loop_and_says_where_everything_is(tmp_path: 
     person.type("n\n")
     person.sees("the loop n is ended for good: raymond logs n\n")
     kept = "refs/raymond/n/1.interrupted"
-    person.sees(f"what its interrupted session has changed is kept in {kept}, and taken out of the tree\n")
+    person.sees(f"what its interrupted session has changed is kept in {kept}\n")
     shown = person.sees(r"its state file is kept as (docs/\.continuous-session-state\.json\.\S+)\n")
     assert person.end() == 0
     assert (night.path / shown.split()[-1]).exists()

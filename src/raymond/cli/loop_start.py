@@ -24,7 +24,6 @@ from raymond.loops.documents import PLANS, RECORDS, Folder
 from raymond.loops.finding import Found
 from raymond.loops.settings import SESSION, Settings
 from raymond.loops.starting import Draft
-from raymond.system import git
 
 
 class Start:
@@ -56,8 +55,7 @@ class Start:
         takes_all = self.own["on_dirty"] == "snapshot"
         since = self.own["since"]
         with starting.draft(runs.here(), checkout, options.id, settings, takes_all=takes_all, since=since) as draft:
-            if not since or git.reference(checkout.top, since) == git.head(checkout.top):
-                opening.check_seen(checkout, draft.documents)  # another commit has documents of its own
+            opening.check_seen(checkout, draft.documents, since)
             if settings.way == "here":
                 starting.check_clean(checkout, draft.point)
             settings, agenda = agendas.prepare(draft.documents, settings)

@@ -60,7 +60,7 @@ def status(loop: str, docs: str, *, as_json: bool) -> int:
             json.dumps(loop_status.document(found)) if as_json else loop_status.text(found, sys.stdout),
             end="\n" if as_json else "",
         )
-    for line in () if as_json else finding.beside(runs.here(), checkout, loop):
+    for line in () if as_json else finding.beside(runs.here(), checkout, loop, finding.own(found)):
         print(said(line, sys.stdout))
     return 0
 
@@ -202,7 +202,7 @@ def give_up(found: Found, loop: str) -> None:
         saved = resuming.give_up(found.loop)
         tell(f"the loop {found.loop.id} is ended for good: raymond logs {found.loop.id}")
         if saved:
-            tell(f"what its interrupted session has changed is kept in {saved}, and taken out of the tree")
+            tell(f"what its interrupted session has changed is kept in {saved}")
     if kept := finding.archive(found.checkout, loop):
         tell(f"its state file is kept as {found.checkout.shown(kept)}")
 

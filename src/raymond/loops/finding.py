@@ -186,10 +186,12 @@ def archive(found: Documents, loop: str) -> str:
     return os.path.basename(name)
 
 
-def beside(project: Project, found: Documents, loop: str) -> Iterator[str]:
-    """A line for each that has not ended and has other documents, with the command that shows it."""
+def beside(project: Project, found: Documents, loop: str, shown: str = "") -> Iterator[str]:
+    """A line for each that has not ended and is not `shown`, with the command that shows it."""
     for one in open_loops(project, loop):
-        if not is_of(one, found):
+        if is_of(one, found) and one.id != shown:
+            yield f"{loop} {one.id} has not ended: raymond status {one.id}"
+        elif not is_of(one, found):
             folder = os.path.relpath(os.path.realpath(one.checkout.folder), os.path.realpath(found.cwd))
             yield f"{loop} {one.id} is in {pasted.name(folder)}: {command(one, 'status')}"
 

@@ -92,10 +92,12 @@ def check_repository(top: str) -> None:
         raise UsageError("git does not know who commits", hint=hint)
 
 
-def check_seen(checkout: Documents, found: Documents) -> None:
-    """Refuse documents that git ignores: they would be on no branch."""
+def check_seen(checkout: Documents, found: Documents, since: str) -> None:
+    """Refuse documents that git ignores: they would be on no branch. Another commit has documents of its own."""
     from raymond.loops import spec_files
 
+    if since and git.reference(checkout.top, since) != git.head(checkout.top):
+        return
     newest = checkout.newest()
     if newest and not checkout.exists(LOGS, newest):
         hint = "put a file in its place, or remove it"

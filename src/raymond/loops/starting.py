@@ -104,9 +104,14 @@ class Draft(Struct, frozen=True):
     documents: Stored
 
     def publish(self) -> None:
-        """Write its references."""
+        """Write its references; refused where the branch cannot follow them."""
         self.point.publish(self.branch)
         self.branch.follow()
+        name, tip = self.branch.name, self.branch.tip
+        if name and git.reference(self.branch.top, f"refs/heads/{name}") != tip:
+            self.branch.withdraw()
+            what = f"the branch {name} has other commits, is checked out, or has the name of a folder of branches"
+            raise UsageError(what, hint="name another one: --branch NAME; or --branch current")
 
 
 @contextlib.contextmanager
