@@ -21,7 +21,7 @@ from raymond.workspace.repository import Repository
 
 TIP, BASE, VOUCHED, OWN = "tip", "base", "vouched", "own"
 LEFT = "left"
-"""What is in the tree when nobody works there and it is no part of the branch."""
+"""What a tree still holds between items that is not part of the branch."""
 TAKEN = "taken"
 """The checkout with the documents that a person has edited there since and let count."""
 _ITEM = "Raymond-Item"
@@ -40,7 +40,7 @@ class Branch(Struct, frozen=True):
     name: str
     """Of the branch that follows the tip; empty for none."""
     lock: str
-    """The file that is locked by whoever makes a commit."""
+    """Locked by each process that makes a commit."""
     repository: Repository
     """Where trees are made."""
     is_here: bool = False
@@ -78,7 +78,7 @@ class Branch(Struct, frozen=True):
             os.close(fd)
 
     def made_for(self, mark: str) -> str:
-        """The commit that was made for an item; empty when there is none. Nobody but Raymond commits on this branch."""
+        """The commit that was made for an item; empty when there is none. Only Raymond commits on this branch."""
         said = publish.ask(self.top, "log", "--format=%H%x00%(trailers:key=Raymond-Item,valueonly)%x00", *self._since)
         parts = said.decode("utf-8", "replace").split("\0")
         return next(

@@ -70,7 +70,7 @@ class Documents(Struct, frozen=True):
 
     @abstractmethod
     def beginning(self, *names: str) -> str:
-        """The same for whoever writes nothing of it back: a text that is too large is cut off."""
+        """Read-only variant: truncates a text that is too large."""
 
     @abstractmethod
     def exists(self, *names: str) -> bool:
@@ -290,7 +290,7 @@ def read(path: str) -> str:
 
 
 def beginning(path: str) -> str:
-    """The same for whoever writes nothing of it back: a text that is too large is cut off."""
+    """Read-only variant: truncates a text that is too large."""
     return _content(path).decode("utf-8", "surrogateescape")
 
 
@@ -304,7 +304,7 @@ def _content(path: str) -> bytes:
 
 
 def write(path: str, text: str) -> None:
-    """Write such a file at once: whoever reads it sees the one before or this one. No link is followed.
+    """Replace such a file atomically. No link is followed.
 
     It keeps the mode of the one before.
     """
@@ -314,7 +314,7 @@ def write(path: str, text: str) -> None:
     os.makedirs(folder, exist_ok=True)
     check_inside(folder)
     if os.path.isdir(path) and not os.path.islink(path):
-        os.rename(path, f"{path}.{os.urandom(4).hex()}{ASIDE}")  # somebody has made a folder of that name
+        os.rename(path, f"{path}.{os.urandom(4).hex()}{ASIDE}")  # a folder has taken that name
     aside = f"{path}.{os.urandom(4).hex()}{ASIDE}"
     mode, group = shared(path)
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666 if mode is None else mode & 0o700)

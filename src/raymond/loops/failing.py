@@ -26,7 +26,7 @@ _LINES = 40
 def action_of(run: ItemRun, failure: "Failure") -> str:
     """What follows from an item that used up its attempts."""
     if failure.has_conflict:
-        return "pause"  # nobody but a person knows which side is right
+        return "pause"  # only a person knows which side is right
     if run.item.failures + 1 >= run.settings.max_failures:
         return "block" if run.settings.on_repeat == "block" else "pause"
     on_fail = run.item.on_fail or run.settings.on_fail
@@ -112,7 +112,7 @@ def read(reply: str, error: str, output: str, gate: Mapping[str, object]) -> Fai
 
 
 def unverified(error: str, output: str) -> str:
-    """What an agent is told about an item that somebody called done, and whose check is red."""
+    """What an agent is told about an item that is marked as done, and whose check is red."""
     from raymond.machine.prompts import neutral
 
     shown = neutral("\n".join(output.strip().splitlines()[-_LINES:]))

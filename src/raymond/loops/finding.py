@@ -27,7 +27,7 @@ from raymond.system import git
 from raymond.workspace import publish
 
 _DOCS = "docs"
-"""The folder of documents where nobody names another one."""
+"""The default folder of documents."""
 
 
 def ids(project: Project, loop: str = "") -> Iterator[str]:
@@ -83,7 +83,7 @@ def command(loop: LoopRun, verb: str) -> str:
 
 
 def flag_of(loop: LoopRun) -> str:
-    """The flag that names its folder, after a blank; empty where nobody needs it."""
+    """The flag that names its folder, after a blank; empty for the default."""
     docs = os.path.normpath(loop.checkout.docs)
     return "" if docs == _DOCS else f" {pasted.flag('--docs', docs, 'DIR')}"
 
@@ -100,7 +100,7 @@ class Found(Struct, frozen=True):
     """None when its journal is not here."""
     is_driven: bool = False
     is_unconcluded: bool = False
-    """Its run has ended, and nobody has written that down."""
+    """Its run has ended, and the state file does not say so yet."""
     is_elsewhere: bool = False
     """Its process may run on another host."""
 

@@ -75,7 +75,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The story that it belongs to."""
 
     def write(self, reply: str = "") -> str:
-        """As it is handed on, with what the agent said, for whoever judges it."""
+        """As it is handed on, with what the agent said, for the judge."""
         told = {"reply": reply[-REPLY:]} if reply else {}
         return json.dumps({**{key: one for key, one in asdict(self).items() if one != _EMPTY[key]}, **told})
 
@@ -257,7 +257,7 @@ class Ledger(Struct, kw_only=True):
         return count
 
     def closed(self) -> set[str]:
-        """The items that are not taken again in this run: done, skipped or waiting for somebody."""
+        """The items that are not taken again in this run: done, skipped or waiting for a person."""
         again = ("retry", "pause")
         last = {one.key: one for one in self.entries}
         return {key for key, one in last.items() if one.is_done or one.action not in again}

@@ -1,4 +1,4 @@
-"""A run that is a loop, as whoever drives it or looks at it sees it."""
+"""A run that is a loop, as seen from outside of its steps."""
 
 import json
 import os

@@ -89,9 +89,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     links_tasks: bool = False
     """Of the loop over sessions: items of its queue are done when tasks of specs are."""
     asks: bool = False
-    """Somebody is there to judge what no command can check."""
+    """A person at a terminal can judge what no command can check."""
     typed: dict[str, str] = {}
-    """Flags that were typed and that whoever goes on with another loop types again."""
+    """Flags that the next loop needs again, as they were typed."""
 
     @property
     def unit(self) -> str:

@@ -25,7 +25,7 @@ def _of_queue(entry: Entry, found: Documents, again: str | None) -> dict[str, st
 
 
 def _without(text: str, key: str, again: str | None) -> str:
-    """A session log in which the item waits for nobody."""
+    """A session log in which the item no longer waits."""
     for item in queue.read(text).items:
         if queue.key(item) == key and item.verification.kind == "blocked":
             block = "" if again is None else _unblocked(item.raw, again)

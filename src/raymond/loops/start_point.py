@@ -1,4 +1,4 @@
-"""Where a loop begins: the checkout as it stands, on top of what an earlier loop made and nobody has merged yet."""
+"""Where a loop begins: the checkout as it stands, on top of what an earlier loop made and is not merged yet."""
 
 import os
 from collections.abc import Mapping

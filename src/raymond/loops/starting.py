@@ -242,7 +242,7 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str, way:
 
 
 def check_judge(settings: Settings, choices: Choices) -> None:
-    """Refuse a goal for which nobody has named a judge: the default model of a program is rarely small."""
+    """Refuse a goal without a judge: the default model of a program is rarely small."""
     backend, is_played = choices.backend or "claude", choices.replies and not choices.backend_was_typed
     if settings.goal and not is_played and not choices.small_model and backend not in (*SMALL, *SCRIPTED):
         hint = 'name one in ~/.config/raymond/config.toml: small_model = "NAME"'

@@ -52,7 +52,7 @@ class Step:
     _given: str | None = None
     """What it was given before a person was asked."""
     number = 0
-    """Which step of the run it is; 0 for one that nobody drives."""
+    """Which step of the run it is; 0 for one without a driver."""
 
     def __init__(self) -> None:
         sys.excepthook = self._failed

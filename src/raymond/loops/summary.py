@@ -262,7 +262,7 @@ def _missing(loop: LoopRun) -> str:
         return ""
     if ledger.entries and ledger.entries[-1].verdict == RED:
         return f"{code(settings.gate)} is still red; "
-    return f"nobody said {code(settings.until)}; " if settings.until else "the goal is not met; "
+    return f"the agent never said {code(settings.until)}; " if settings.until else "the goal is not met; "
 
 
 def next_command(loop: LoopRun, *, is_driven: bool) -> str:
@@ -282,7 +282,7 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
 
 
 def asked(loop: LoopRun) -> str:
-    """The first line of what a person is asked; empty when nobody is."""
+    """The first line of what a person is asked; empty without a question."""
     found = _asking(loop)
     return found.question.partition("\n")[0] if found else ""
 

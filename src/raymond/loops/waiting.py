@@ -1,4 +1,4 @@
-"""Waiting items: those that a loop has set aside and that nobody has decided about, noted where lists of runs look."""
+"""Waiting items: those that a loop has set aside and that wait for a decision, noted where lists of runs look."""
 
 import os
 from collections.abc import Iterable
