@@ -180,7 +180,10 @@ def test_a_loop_that_did_not_do_it_says_what_is_missing_and_how_to_go_on(tmp_pat
     again = "go on with more iterations: raymond ralph PROMPT.md --gate 'sh check.sh' --backend mine"
     assert f"- `sh check.sh` is still red; {again}\n" in ran.out
     ran = ralph(night, "--until", "ALL DONE", "--max-iterations", "1", "--id", "m")
-    assert "- the agent never said `ALL DONE`; go on with more iterations: raymond ralph PROMPT.md --until 'ALL DONE'" in ran.out
+    assert (
+        "- the agent never said `ALL DONE`; go on with more iterations: raymond ralph PROMPT.md --until 'ALL DONE'"
+        in ran.out
+    )
     ran = ralph(night, "--max-iterations", "1", "--id", "o")
     assert "- go on with more iterations: raymond ralph PROMPT.md\n" in ran.out
 
