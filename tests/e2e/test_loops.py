@@ -60,8 +60,11 @@ def test_ralph_ends_when_the_check_turns_green(repository: Callable[[Script], De
     assert done.returncode == 0, done.stderr
     assert "Bash is denied under acceptEdits; --allow-tool Bash allows it" in done.stderr
     assert "- Ended: completed: the check was red at the start and is green now" in done.stdout
-    assert git(room, "log", "--format=%s", "-2").splitlines()[1] == "chore(ralph): iteration 1"
-    assert git(room, "show", "HEAD:greeting.txt") == "hello"
+    assert "agents work in an isolated workspace" in done.stderr
+    subjects = git(room, "log", "--format=%s", "refs/raymond/r/tip").splitlines()
+    assert subjects == ["chore(loop): records", "chore(ralph): iteration 1", "base"]
+    assert git(room, "show", "raymond/r:greeting.txt") == "hello"
+    assert git(room, "status", "--porcelain") == ""
 
 
 def test_a_session_does_its_item_and_is_kept_from_forcing(repository: Callable[[Script], Desk]) -> None:
@@ -73,7 +76,8 @@ def test_a_session_does_its_item_and_is_kept_from_forcing(repository: Callable[[
         "continuous-session", "start", "--backend", "claude", "--id", "r", "--pause", "0s", "--allow-tool", "Bash"
     )
     assert done.returncode == 0, done.stderr
-    assert git(room, "log", "--format=%s", "-2").splitlines() == ["chore(loop): records", "feat: let it greet"]
-    assert git(room, "show", "HEAD:docs/progress.md").count("(Continuous Session 1/5)") == 1
+    subjects = git(room, "log", "--format=%s", "refs/raymond/r/tip").splitlines()
+    assert subjects == ["chore(loop): records", "feat: let it greet", "base"]
+    assert git(room, "show", "raymond/r:docs/progress.md").count("(Continuous Session 1/5)") == 1
     results = [str(one) for request in room.server.requests for one in request.body.get("messages", [])]
     assert any("denied" in one.casefold() or "permission" in one.casefold() for one in results), "it was not let"
