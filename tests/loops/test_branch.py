@@ -1,6 +1,7 @@
 """The branch of a loop: what it begins with, what is committed on it, and how the work comes home."""
 
 import json
+import shutil
 import signal
 from pathlib import Path
 
@@ -75,7 +76,10 @@ def test_a_second_night_that_conflicts_with_the_checkout_is_refused_with_the_way
     ran = night.loop("--id", "m")
     assert (ran.code, ran.out) == (2, "")
     assert "error: n is not merged, and conflicts with your checkout in 1.txt\n" in ran.err
-    assert "hint: git merge raymond/n and resolve it, or start without it: --from HEAD\n" in ran.err
+    assert (
+        "hint: commit or stash your changes, git merge raymond/n and resolve it, or start without it: --from HEAD\n"
+        in ran.err
+    )
     assert night.git("for-each-ref") == before, "a refused start changes nothing"
     ran = night.loop("--id", "m", "--from", "HEAD", "--max-sessions", "1")
     assert (ran.code, night.subjects) == (0, ["start", "of a person", "feat: write 1", RECORDS])
@@ -362,3 +366,116 @@ def test_a_plain_loop_that_is_hidden_by_another_one_is_named(tmp_path: Path) -> 
     night.agent(HONEST)
     assert night.loop("OTHER.md", "--gate", "sh check.sh", "--id", "s", loop="ralph").code == 0
     assert "ralph r has not ended: raymond status r\n" in night.loop(verb="status", loop="ralph").out
+
+
+@pytest.mark.slow
+def test_a_start_that_was_killed_before_there_was_a_run_bars_no_other(tmp_path: Path) -> None:
+    night = Night(tmp_path, "- [NO-VERIFY] Take a note\n", "echo 1 > n.txt; echo done")
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    script = (
+        'case "$*" in *"refs/heads/raymond/n "*) touch "$TEST_ROOM/../late"; [ -z "$HANG" ] || exec sleep 1000;; esac'
+    )
+    (fake / "git").write_text(f'#!/bin/sh\n{script}\nexec {shutil.which("git")} "$@"\n', "utf-8")
+    (fake / "git").chmod(0o755)
+    night.room.environment["PATH"] = f"{fake}:{night.room.environment['PATH']}"
+    night.write({"notes.txt": "mine\n"})
+    with night.room.start("continuous-session", "start", "--id", "n", HANG="1") as live:
+        until((tmp_path / "late").exists, "the branch")
+        live.signal(signal.SIGKILL)
+        live.process.wait()
+    assert not night.room.folder("n").exists()
+    night.write({"notes.txt": "changed\n"})
+    ran = night.loop()
+    assert ran.code == 0, ran.err
+    assert (night.text("notes.txt"), night.text("n.txt")) == ("changed\n", "1\n")
+    (night.room.folder("n")).rename(tmp_path / "elsewhere")
+    assert "refs/raymond/n/tip has the work of an earlier run" in night.loop().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["the person", "the branch"])
+def test_records_that_one_side_has_removed_are_no_reason_to_crash(tmp_path: Path, side: str) -> None:
+    night = Night(tmp_path, FOUR, WRITES)
+    assert night.loop("--max-sessions", "1").code == 0
+    night.git("merge", "-q", "raymond/n")
+    assert night.loop("--id", "m", "--max-sessions", "1").code == 0
+    if side == "the branch":
+        night.git("switch", "-q", "raymond/m")
+    night.git("rm", "-q", "docs/progress.md")
+    night.git("commit", "-qm", "no progress")
+    if side == "the branch":
+        night.git("switch", "-q", "main")
+        night.write({"docs/progress.md": night.git("show", "main:docs/progress.md") + "\n\nMore.\n"})
+        night.commit("more")
+    ran = night.loop("--id", "o", "--max-sessions", "1")
+    assert ran.code == 0, ran.err
+    assert night.text("3.txt") == "3\n"
+
+
+@pytest.mark.slow
+def test_a_repository_with_submodules_is_refused_before_anything_is_touched(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.git("clone", "-q", ".", "sub")
+    night.git("add", "sub")
+    night.git("commit", "-qm", "a repository inside")
+    night.write({"sub/README.md": "my work\n", "sub/new.txt": "mine\n"})
+    for flags in (("--workspace", "here"), ("--workspace", "copy"), ("--workspace", "isolated")):
+        ran = night.loop(*flags)
+        assert (ran.code, ran.out) == (2, ""), ran.err
+        assert "sub" in ran.err
+    assert (night.path / "sub/README.md").read_text("utf-8") == "my work\n"
+    assert (night.path / "sub/new.txt").read_text("utf-8") == "mine\n"
+    assert not night.git("for-each-ref", "refs/raymond/")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["HEAD", "-x", "a..b", "a b"])
+def test_what_cannot_be_the_name_of_a_branch_is_refused(tmp_path: Path, name: str) -> None:
+    night = Night(tmp_path)
+    ran = night.loop(f"--branch={name}")
+    assert (ran.code, f"error: `{name}` cannot be the name of a branch" in ran.err) == (2, True), ran.err
+    assert not night.git("for-each-ref", "refs/raymond/")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["docs/session_logs", "src"])
+def test_a_pipe_in_place_of_a_folder_ends_no_night(tmp_path: Path, place: str) -> None:
+    agent = f"rm -rf {place}; mkfifo {place}; {WRITES}"
+    night = Night(
+        tmp_path, f"1. [VERIFY: false] Fail\n{FOUR.replace('4.', '5.', 1)}", agent, src__a="a\n", src__b="b\n"
+    )
+    ran = night.loop("--attempts", "1", "--max-sessions", "3")
+    assert ran.code == 1, ran.out + ran.err
+    assert [one["title"] for one in night.state["completedItems"]] == ["Write 1", "Write 2"]
+
+
+@pytest.mark.slow
+def test_a_name_that_another_system_takes_for_git_s_own_is_in_no_commit(tmp_path: Path) -> None:
+    night = Night(
+        tmp_path,
+        agent=f"mkdir $(printf '.gi\\342\\200\\214t'); echo x > $(printf '.gi\\342\\200\\214t')/config; {HONEST}",
+    )
+    assert night.loop().code == 0
+    assert "config" not in night.git("ls-tree", "-r", "--name-only", night.tip)
+    assert night.git("fsck", "--strict") == ""
+
+
+@pytest.mark.slow
+def test_after_trouble_the_summary_still_knows_what_was_done(tmp_path: Path) -> None:
+    """The answer of a person is the input of the loop's own step, which has the ledger beside it."""
+    night = Night(tmp_path, FOUR, f"{WRITES}\n[ $n != 2 ] || touch $TEST_ROOM/../full")
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    script = 'if [ -e "$TEST_ROOM/../full" ] && grep -qa NEXT.py "/proc/$PPID/cmdline"; then echo "fatal: no room" >&2; exit 128; fi'
+    (fake / "git").write_text(f'#!/bin/bash\n{script}\nexec {shutil.which("git")} "$@"\n', "utf-8")
+    (fake / "git").chmod(0o755)
+    night.room.environment["PATH"] = f"{fake}:{night.room.environment['PATH']}"
+    assert night.loop().code == 3
+    for again in (night.loop("--yes", verb="resume"), night.loop(verb="status")):
+        assert "Write 1 (passed" in again.out, again.out
+        assert "Write 2 (passed" in again.out
+    (tmp_path / "full").unlink()
+    assert night.loop("--yes", verb="resume").code == 0
+    assert night.subjects[-1] == RECORDS
+    assert [item["title"] for item in night.state["completedItems"]] == [f"Write {one}" for one in range(1, 5)]

@@ -7,6 +7,7 @@ from click.core import ParameterSource
 
 from raymond.cli.count import Count
 from raymond.cli.flags import Duration, option
+from raymond.errors import UsageError
 from raymond.loops.settings import ON_DIRTY, ON_FAIL, ON_REPEAT, ON_REVIEW, Settings
 
 WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel")
@@ -29,14 +30,14 @@ COMMON = (
     click.option("--pause-on-fail", is_flag=True, help="Wait for a person after an item that failed."),
     click.option("--gate-timeout", type=Duration(), default=600.0, metavar="TIME", help="For one check (10m)."),
     click.option("--no-commit", is_flag=True, help="Make no branch: what counts comes into the checkout at the end."),
-    click.option("--branch", default="", metavar="NAME|current", help="The branch that gets the commits (raymond/ID)."),
+    click.option("--branch", metavar="NAME|current", help="The branch that gets the commits (raymond/ID)."),
     click.option(
         "--on-dirty",
         type=click.Choice(ON_DIRTY),
         default="snapshot",
         help="Whether agents find your uncommitted changes (snapshot).",
     ),
-    click.option("--from", "since", default="", metavar="REF", help="Begin with this commit."),
+    click.option("--from", "since", metavar="REF", help="Begin with this commit."),
     click.option("--allow", multiple=True, metavar="PATTERN", help="Run only checks that match one of these."),
     click.option("--deny", multiple=True, metavar="PATTERN", help="Run no check that matches."),
     click.option("--accept-proposed", is_flag=True, help="Also run items that agents have proposed."),
@@ -56,6 +57,9 @@ COMMON = (
 
 def settings(loop: str, id: str, given: dict[str, Any], **more: Any) -> Settings:
     """The settings that the flags of a loop make."""
+    for flag, name in (("--branch", "branch"), ("--from", "since")):
+        if given[name] == "":
+            raise UsageError(f"{flag} is empty", hint="is the variable it comes from set?")
     return Settings(
         loop=loop,
         docs=given["docs"],
@@ -82,7 +86,7 @@ def _branch(id: str, given: dict[str, Any]) -> str:
     """The branch of a loop: its own, or the one that was named."""
     if given["no_commit"]:
         return ""
-    return given["branch"] if given["branch"] not in ("", "current") else f"raymond/{id}"
+    return given["branch"] if given["branch"] not in (None, "current") else f"raymond/{id}"
 
 
 def _typed() -> dict[str, str]:

@@ -51,13 +51,15 @@ class Start:
         opening.check_docs(checkout, self.loop)
         opening.check_repository(checkout.top)
         settings = self._settings(options, checkout, more)
+        if settings.way == "here":
+            starting.check_here(checkout, settings)
         starting.check_alone(runs.here(), checkout, settings)
         takes_all = self.own["on_dirty"] == "snapshot"
-        since = self.own["since"]
+        since = self.own["since"] or ""
         with starting.draft(runs.here(), checkout, options.id, settings, takes_all=takes_all, since=since) as draft:
             opening.check_seen(checkout, draft.documents, since)
             if settings.way == "here":
-                starting.check_clean(checkout, draft.point)
+                starting.check_clean(checkout, draft.point, settings.why)
             settings, agenda = agendas.prepare(draft.documents, settings)
             _warn(agenda, self.opens if options.strict else "")
             if self.given.dry_run and self.given.show.as_json:
@@ -82,6 +84,10 @@ class Start:
 
     def _take_up(self, found: Found | None) -> int | None:
         """Conclude or resume what was found; None when a new loop is to begin."""
+        if found and self.given.dry_run and found.loop and not found.loop.run.is_over:
+            loop_verbs.tell(
+                f"{found.loop.id} has not ended: start would ask whether to resume it; a new loop would do this"
+            )
         if found is None or self.given.dry_run:
             return None
         if found.is_unconcluded:

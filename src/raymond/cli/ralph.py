@@ -98,14 +98,16 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
         options.small_model = options.small_model or "none"  # no model is asked to judge
     commands = [settings.gate] if settings.gate else []
     way: Way = "here" if settings.way == "here" else "copy" if settings.way == "copy" else "isolated"
-    takes_all, since = own["on_dirty"] == "snapshot", own["since"]
+    takes_all, since = own["on_dirty"] == "snapshot", own["since"] or ""
     with contextlib.ExitStack() as held:
         draft = None
         if settings.commits_anything:
+            if settings.way == "here":
+                starting.check_here(checkout, settings)
             asked = starting.draft(runs.here(), checkout, id, settings, takes_all=takes_all, since=since)
             draft = held.enter_context(asked)
             if settings.way == "here":
-                starting.check_clean(checkout, draft.point)
+                starting.check_clean(checkout, draft.point, settings.why)
             settings = starting.settled(settings, draft.point)
         loaded = starting.load(workflow, options, commands, RALPH, way)
         loop_verbs.tell(_first_line(settings))

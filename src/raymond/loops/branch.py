@@ -137,6 +137,11 @@ class Branch(Struct, frozen=True):
         return int(publish.ask(self.top, "rev-list", "--count", f"{there}..{self.tip}", "--"))
 
     @property
+    def is_applied(self) -> bool:
+        """Whether the checkout was given what the tip has."""
+        return self.repository.tree_of(self.commit_of("applied") or self.commit_of(BASE)) == self.tree_of(TIP)
+
+    @property
     def shown(self) -> str:
         """Where a person finds the tip: the branch, or the reference where no branch follows."""
         return self.name if self.name and not self.behind() else self.reference(TIP)

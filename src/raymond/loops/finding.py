@@ -218,7 +218,9 @@ def earlier(loop: LoopRun) -> Earlier:
     tip, there = branch.tip, git.reference(loop.top, f"refs/heads/{branch.name}") if branch.name else ""
     tip = there if there and publish.contains(loop.top, there, tip) else tip
     records = tuple(loop.checkout.inside_path(name) for name in (PROGRESS, FAILURES))
-    return Earlier(loop.id, tip, branch.commit_of(BASE), branch.commit_of(VOUCHED), branch.commit_of(OWN), records)
+    return Earlier(
+        loop.id, branch.shown, tip, branch.commit_of(BASE), branch.commit_of(VOUCHED), branch.commit_of(OWN), records
+    )
 
 
 def for_person(project: Project, found: Documents, loop: str) -> LoopRun | None:

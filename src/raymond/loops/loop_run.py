@@ -1,10 +1,12 @@
 """A run that is a loop, as seen from outside of its steps."""
 
+import glob
 import json
 import os
+from collections.abc import Callable
 from functools import cached_property
 
-from raymond.loops import ledger, settings
+from raymond.loops import documents, ledger, settings
 from raymond.loops.branch import LEFT, TIP, Branch
 from raymond.loops.documents import Documents, Folder, stored
 from raymond.loops.ledger import Ledger
@@ -13,7 +15,6 @@ from raymond.loops.selection import Selection, without
 from raymond.loops.sources import source_of
 from raymond.loops.step import branch_of, place_of
 from raymond.machine.agent import Agent
-from raymond.machine.outcome import Outcome
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.system import git
@@ -35,13 +36,24 @@ class LoopRun:
         self.top = git.top(start.cwd) or start.cwd
         self.checkout = Folder(start.cwd, self.settings.docs, self.top, self.settings.owned)
         """Its documents as they are in the person's checkout, where the state file is."""
-        self.ledger = ledger_of(run)
+        self.ledger = ledger_of(run, self._before_trouble)
 
     def file(self, name: str) -> str:
         """A file of the loop in the folder of the run."""
         folder = self.project.run(self.id).file("loop")
         make_private(folder)
         return os.path.join(folder, name)
+
+    def _before_trouble(self) -> Ledger:
+        """What the main agent was given before its step had trouble: the answer of a person is its input since."""
+        kept = glob.glob(glob.escape(self.file("trouble-main-")) + "*")
+        if not kept:
+            return Ledger()
+        given = json.loads(documents.read(max(kept, key=os.path.getmtime)))
+        found = _read(given["input"])
+        for one in json.loads(given["values"]["results"] or "[]"):
+            _take(found, one["status"], one["result"])
+        return found
 
     @property
     def has_branch(self) -> bool:
@@ -87,7 +99,7 @@ class LoopRun:
         return without(found, self.ledger.open.key) if self.ledger.open else found
 
 
-def ledger_of(run: Run) -> Ledger:
+def ledger_of(run: Run, before_trouble: Callable[[], Ledger] = Ledger) -> Ledger:
     """The ledger of a loop: what it returned, what its main agent was given last, or what it waits with."""
     outcome = run.outcomes.get("main")
     if outcome and outcome.status == "done":
@@ -95,20 +107,22 @@ def ledger_of(run: Run) -> Ledger:
     main = run.agents.get("main")
     if main is None:
         return Ledger()
-    if main.visit.rest:
-        return _read(main.visit.rest.input or "")
+    if main.visit.rest and main.visit.rest.input:
+        return _read(main.visit.rest.input)
+    if main.visit.input and not main.visit.input.startswith("{"):
+        return before_trouble()
     found = _read(main.visit.input)
     for one in main.visit.results or ():  # its script has not handed them on yet
-        _take(found, one)
+        _take(found, one.status, one.result)
     return found
 
 
-def _take(found: Ledger, outcome: Outcome) -> None:
-    if outcome.status != "done":
+def _take(found: Ledger, status: str, result: str) -> None:
+    if status != "done":
         return  # the item is open until NEXT.py has looked at what its agent left
     found.open = None
     try:
-        found.entries.append(ledger.entry_of(json.loads(outcome.result)))
+        found.entries.append(ledger.entry_of(json.loads(result)))
     except (ValueError, TypeError, AttributeError):
         return  # what a person or a judge said
 

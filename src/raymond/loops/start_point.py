@@ -55,6 +55,8 @@ class Earlier(Struct, frozen=True):
     """The branch of a loop that has ended."""
 
     id: str
+    name: str
+    """Where a person finds its tip."""
     tip: str
     base: str
     vouched: str
@@ -126,14 +128,16 @@ def _united(repository: Repository, earlier: Earlier, person: str, merged: str, 
     """A merge in which both sides have only added entries to records."""
     if others := [path for path in conflicts if path not in earlier.records]:
         what = f"{earlier.id} is not merged, and conflicts with your checkout in {others[0]}"
-        hint = f"git merge raymond/{earlier.id} and resolve it, or start without it: --from HEAD"
+        hint = (
+            f"commit or stash your changes, git merge {earlier.name} and resolve it, or start without it: --from HEAD"
+        )
         raise UsageError(what, hint=hint)
     sides: list[Mapping[bytes, bytes]] = [repository.entries(one) for one in (earlier.tip, person)]
     lines = {}
     for path in conflicts:
-        entries = [one[os.fsencode(path)] for one in sides]
+        entries = [one[os.fsencode(path)] for one in sides if os.fsencode(path) in one]  # a person may remove it
         texts = [repository.ask("cat-file", "blob", one.split()[1].decode()).decode() for one in entries]
-        lines[path] = repository.put(entries[0].split()[0], records.united(*texts).encode())
+        lines[path] = repository.put(entries[0].split()[0], records.united(*texts[:1], *texts[-1:]).encode())
     return repository.changed(merged, lines)
 
 

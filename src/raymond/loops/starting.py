@@ -19,7 +19,7 @@ from raymond.digests import sha256
 from raymond.errors import BackendError, UsageError
 from raymond.language.ways import Way
 from raymond.loops import documents, finding, opening, start_point, state
-from raymond.loops.branch import Branch, borrowed
+from raymond.loops.branch import TIP, Branch, borrowed
 from raymond.loops.documents import STATES, Documents, Folder, Stored, stored
 from raymond.loops.formats import state_file
 from raymond.loops.loop_run import LoopRun
@@ -105,10 +105,14 @@ class Draft(Struct, frozen=True):
 
     def publish(self) -> None:
         """Write its references; refused where the branch cannot follow them."""
+        if self.branch.commit_of(TIP):
+            self.branch.withdraw()  # a start was killed before there was a run
         self.point.publish(self.branch)
         self.branch.follow()
-        name, tip = self.branch.name, self.branch.tip
-        if name and git.reference(self.branch.top, f"refs/heads/{name}") != tip:
+        branch = self.branch
+        is_looked_at = not branch.is_here and f"ref: refs/heads/{branch.name}" in git.checked_out(branch.top)
+        name, tip = branch.name, branch.tip
+        if name and (is_looked_at or git.reference(branch.top, f"refs/heads/{name}") != tip):
             self.branch.withdraw()
             what = f"the branch {name} has other commits, is checked out, or has the name of a folder of branches"
             raise UsageError(what, hint="name another one: --branch NAME; or --branch current")
@@ -120,11 +124,16 @@ def draft(
 ) -> Iterator[Draft]:
     """Work out what a loop begins with, in a repository of its own."""
     top = checkout.top
-    if publish.held(top, f"refs/raymond/{id}/tip"):
-        tip = f"refs/raymond/{id}/tip"
+    tip = f"refs/raymond/{id}/tip"
+    if publish.held(top, tip) and (
+        project.run(id).exists or publish.ask(top, "log", f"--grep=^Raymond-Run: {id}$", "-1", tip)
+    ):
         raise UsageError(f"{tip} has the work of an earlier run", hint=f"take another --id, or git update-ref -d {tip}")
-    name = f"refs/heads/{settings.branch}"
-    if settings.branch and publish.ask(top, "check-ref-format", name, fails=[1], tells=True) != b"0":
+    asked = ("check-ref-format", "--branch", settings.branch)
+    if (
+        settings.branch
+        and publish.ask(top, *asked, fails=[1, 128]).decode("utf-8", "replace").strip() != settings.branch
+    ):
         raise UsageError(f"`{settings.branch}` cannot be the name of a branch", hint="--branch NAME")
     if since:
         found = git.reference(top, since)
@@ -149,10 +158,22 @@ def draft(
         yield Draft(point, branch, stored(checkout, repository, point.start))
 
 
-def check_clean(checkout: Folder, point: StartPoint) -> None:
+def check_here(checkout: Folder, settings: Settings) -> None:
+    """Refuse to work in a checkout that cannot be brought to a commit, or to bring it to its own branch."""
+    entries = os.fsdecode(publish.ask(checkout.top, "ls-files", "-s", "-z")).split("\0")
+    module = next((one.partition("\t")[2] for one in entries if one.startswith("160000 ")), "")
+    if module:
+        hint = "raymond ralph PROMPT.md --commit never works there, and commits nothing"
+        raise UsageError(f"{module} is a submodule: a loop that makes commits does not work with those", hint=hint)
+    if settings.applies and settings.branch:
+        hint = "leave it out: the loop has a branch of its own there, and its summary says how to merge it"
+        raise UsageError("--branch current is not for --workspace here", hint=hint)
+
+
+def check_clean(checkout: Folder, point: StartPoint, why: str) -> None:
     """Refuse to work in a checkout with changes that are not committed: the agent's would be mixed with them."""
     if point.taken:
-        hint = "commit or stash them; --workspace copy or isolated leaves them alone"
+        hint = f"commit or stash them; agents would work here, because {why}" if why else "commit or stash them"
         raise UsageError(f"the checkout has changes that are not committed: {point.taken[0]}", hint=hint)
 
 
@@ -221,7 +242,7 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str, way:
         for state in ("WORK.md", "REJECTED.md"):
             denied = {"disallowed_tools": list(DENIED), **choices.overrides.get(state, {})}
             choices.overrides = {**choices.overrides, state: denied}
-    choices.workspace = ""
+    choices.workspace, choices.loop = "", loop
     for name in _PLACED if way != "here" else ():
         if os.path.exists(os.path.join(workflow, name)):
             given = choices.overrides.get(name, {})
@@ -275,8 +296,6 @@ def introduction(settings: Settings, point: StartPoint | None) -> Iterator[str]:
 def begin(loaded: Loaded, choices: Choices, settings: Settings, draft: Draft | None) -> RunHandle:
     """Write the first decision of the loop's run, and the references of its branch before it."""
     choices.variables = {**choices.variables, VARIABLE: settings.write(), BRACES: "{{"}
-    choices.loop = settings.loop
-    choices.workspace = ""
     if draft is None:
         return starts.begin_here(loaded, choices)
     draft.publish()

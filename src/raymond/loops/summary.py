@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from raymond import pasted
 from raymond.control import runs
 from raymond.faces import words
-from raymond.loops import leavings
+from raymond.loops import leavings, waiting
 from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, cut, one_line, prose
 from raymond.loops.formats.log_line import lasted
@@ -83,7 +83,7 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     commits = [one.commit[:_COMMIT] for one in ledger.entries if one.commit]
     named = f" ({', '.join(commits)})" if commits else ""
     if loop.settings.branch:
-        yield f"- Commits: {len(commits)}{named} on {loop.settings.branch}"
+        yield f"- Commits: {len(commits)}{named} on {loop.branch.shown if loop.has_branch else loop.settings.branch}"
     if loop.has_branch and (behind := loop.branch.behind()):
         yield f"- Behind: {loop.settings.branch} lacks {words.many(behind, 'commit')}: it is checked out, or was moved"
     yield f"- Workspace: {loop.settings.way}{f' ({one_line(loop.settings.why)})' if loop.settings.why else ''}"
@@ -165,8 +165,7 @@ def advice(loop: LoopRun) -> list[str]:
     """What a person should do next."""
     ledger = loop.ledger
     found = []
-    aside = [one for one in ledger.failed if one.verdict == REVIEW]
-    for one in aside[:5]:
+    for one in waiting.of(loop.project.run(loop.id), ledger)[:5]:
         found.append(
             f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number},"
             f" or raymond reject {loop.id} {one.number} REASON"
@@ -205,6 +204,8 @@ def _merge(loop: LoopRun) -> Iterator[str]:
     if not loop.run.is_over or not loop.has_branch:
         return
     own = pasted.word(loop.branch.shown, "BRANCH")
+    if settings.applies and not settings.branch and (settings.way == "here" or loop.branch.is_applied):
+        return  # its files are in the checkout
     if settings.way == "here" and settings.began_on:
         yield f"take it over: git switch {pasted.word(settings.began_on, 'BRANCH')}, then git merge {own}"
     elif publish.contains(loop.top, git.head(loop.top), loop.branch.tip):
@@ -269,7 +270,7 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
     """The first command of what a person should do next."""
     if is_driven:
         return f"raymond attach {loop.id}"
-    is_aside = loop.run.is_over and any(one.verdict == REVIEW for one in loop.ledger.failed)
+    is_aside = loop.run.is_over and bool(waiting.of(loop.project.run(loop.id), loop.ledger))
     if is_aside or any(map(waits_for_review, loop.run.agents.values())):
         return f"raymond review {loop.id}"
     if asking := _asking(loop):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from raymond.system import folders
@@ -74,6 +75,7 @@ def write(slot: Slot, repository: Repository, missing: Mapping[bytes, bytes]) ->
         for folder, names in _by_folder(missing):
             with (
                 folders.down(beside, "files", *folder) as source,
+                _cleared(top, folder),
                 folders.down(top, *folder, make=True, mode=0o777) as target,
             ):
                 for name in names:
@@ -83,6 +85,21 @@ def write(slot: Slot, repository: Repository, missing: Mapping[bytes, bytes]) ->
                     folders.remove(name, target)
                     os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
         folders.remove("files", beside)
+
+
+@contextlib.contextmanager
+def _cleared(top: int, folder: list[str]) -> Iterator[None]:
+    """Nothing stands where a folder is needed: a pipe, a link or a file that a step has left there is removed."""
+    for depth, name in enumerate(folder):
+        with folders.down(top, *folder[:depth]) as above:
+            try:
+                found = os.stat(name, dir_fd=above, follow_symlinks=False)
+            except FileNotFoundError:
+                break
+            if not stat.S_ISDIR(found.st_mode):
+                os.unlink(name, dir_fd=above)
+                break
+    yield
 
 
 def _by_folder(paths: Iterable[bytes]) -> Iterator[tuple[list[str], list[str]]]:

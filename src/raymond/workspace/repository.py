@@ -27,6 +27,7 @@ _FIXED = {
     "core.trustctime": "true",
     "core.checkStat": "default",
     "core.ignoreStat": "false",
+    "core.protectHFS": "true",
     "core.fsync": "committed,loose-object",
     "core.fsyncMethod": "batch",
     "gc.auto": "0",
