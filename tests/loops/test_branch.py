@@ -47,6 +47,7 @@ def test_the_plan_and_what_is_not_committed_are_taken_along_without_secrets(tmp_
     assert (night.path / "answer.txt").read_text("utf-8") == "42\n"
 
 
+@pytest.mark.slow
 def test_without_a_merge_the_second_night_goes_on_from_the_first(tmp_path: Path) -> None:
     night = Night(tmp_path, FOUR, WRITES)
     assert night.loop("--max-sessions", "2").code == 0
@@ -479,3 +480,22 @@ def test_after_trouble_the_summary_still_knows_what_was_done(tmp_path: Path) -> 
     assert night.loop("--yes", verb="resume").code == 0
     assert night.subjects[-1] == RECORDS
     assert [item["title"] for item in night.state["completedItems"]] == [f"Write {one}" for one in range(1, 5)]
+
+
+@pytest.mark.slow
+def test_a_sparse_checkout_is_refused_where_agents_would_work_in_it(tmp_path: Path) -> None:
+    night = Night(tmp_path, src__a="a\n")
+    night.git("sparse-checkout", "set", "docs")
+    for flags in (("--workspace", "here"), ("--workspace", "isolated")):
+        ran = night.loop(*flags)
+        assert (ran.code, "sparse" in ran.err) == (2, True), ran.err
+    assert not night.git("for-each-ref", "refs/raymond/")
+
+
+@pytest.mark.slow
+def test_advice_does_not_name_what_is_done(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    assert "take it over" not in night.loop("--no-commit").out
+    assert "error: --from is empty\nhint: is the variable it comes from set?\n" in night.loop("--from", "").err
+    refused = night.loop("--workspace", "here", "--branch", "current", "--id", "m", "--from", "HEAD")
+    assert "--branch current is not for --workspace here" in refused.err

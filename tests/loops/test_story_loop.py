@@ -78,6 +78,7 @@ class Stories(Night):
         return found
 
 
+@pytest.mark.slow
 def test_stories_pass_when_their_checks_do(tmp_path: Path) -> None:
     night = Stories(tmp_path)
     done = night.start()

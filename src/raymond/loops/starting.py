@@ -165,6 +165,8 @@ def check_here(checkout: Folder, settings: Settings) -> None:
     if module:
         hint = "raymond ralph PROMPT.md --commit never works there, and commits nothing"
         raise UsageError(f"{module} is a submodule: a loop that makes commits does not work with those", hint=hint)
+    if publish.settings(checkout.top).get("core.sparsecheckout") == "true":
+        raise UsageError("a loop does not work in a sparse checkout", hint="git sparse-checkout disable")
     if settings.applies and settings.branch:
         hint = "leave it out: the loop has a branch of its own there, and its summary says how to merge it"
         raise UsageError("--branch current is not for --workspace here", hint=hint)
