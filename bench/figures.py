@@ -151,7 +151,7 @@ def goals(size: Size) -> dict[str, list[Goal]]:
             Goal("twin", "a twin of that tree by overlay, wall", 100, 30, more_ms),
         ],
         "loops": [
-            Goal("iteration", "one iteration of a loop, own CPU beside git and its check", 0.6, 0.3, "{:.2f} s"),
+            Goal("iteration", "one iteration of a loop, own CPU beside git and its check", 0.35, 0.3, "{:.2f} s"),
             Goal("picking", "picking from a queue of 10,000 items, CPU", 0.2, 0.05, "{:.3f} s"),
             Goal("tasks", "picking from 10,000 tasks in 100 specs, CPU", 1.0, 0.4, "{:.2f} s"),
             Goal("stories", "picking from 2,000 stories, CPU", 1.0, 0.4, "{:.2f} s"),

@@ -373,7 +373,7 @@ def _new_log(step: Step, newest: str) -> str:
     """The name of the next session log: the newest, also where the clock that named the last one was ahead of ours."""
     newest = session_log.newest([newest, *step.documents.logs()]) or ""
     when = datetime.now(UTC).astimezone()
-    stamp = datetime.strptime(newest[:13], "%Y%m%d_%H%M").astimezone() if newest else when
+    stamp = session_log.begun(newest).astimezone() if newest else when
     return session_log.name(max(when, stamp), set(step.documents.logs()))
 
 

@@ -12,7 +12,7 @@ from raymond.errors import WorkspaceError
 from raymond.language.ways import Way
 from raymond.system import folders, terminals
 from raymond.system.files import contents, private
-from raymond.workspace import harvest, plan, publish, tree
+from raymond.workspace import harvest, publish, tree
 from raymond.workspace.harvest import Harvest
 from raymond.workspace.repository import Repository, is_full
 from raymond.workspace.slot import SOON, Origin, Slot
@@ -102,6 +102,8 @@ class Place:
         """What to start, and in which directory, so that `argv` runs in `cwd` of the tree. `aside` holds the plan."""
         if way != "isolated":
             return argv, self.outside(cwd)
+        from raymond.workspace import plan  # only what enters needs it
+
         made = plan.make(
             self.slot,
             self.known(),

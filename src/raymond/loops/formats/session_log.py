@@ -57,10 +57,16 @@ def newest(names: Iterable[str]) -> str | None:
     return max(found, key=lambda match: (match[1], int(match[2] or 1)))[0] if found else None
 
 
+def begun(name: str) -> datetime:
+    """The minute at the beginning of a name, by the local clock; `strptime` takes longer to load than to run."""
+    year, month, day, hour, minute = name[:4], name[4:6], name[6:8], name[9:11], name[11:13]
+    return datetime(int(year), int(month), int(day), int(hour), int(minute))  # noqa: DTZ001 as the name has it
+
+
 def _is_date(stamp: str) -> bool:
     """Whether there is such a day; the first and the last year have days that no other clock can show."""
     try:
-        return 1 < datetime.strptime(stamp, "%Y%m%d_%H%M").year < 9999  # noqa: DTZ007 it is only looked at
+        return 1 < begun(stamp).year < 9999
     except ValueError:
         return False
 
