@@ -499,3 +499,11 @@ def test_advice_does_not_name_what_is_done(tmp_path: Path) -> None:
     assert "error: --from is empty\nhint: is the variable it comes from set?\n" in night.loop("--from", "").err
     refused = night.loop("--workspace", "here", "--branch", "current", "--id", "m", "--from", "HEAD")
     assert "--branch current is not for --workspace here" in refused.err
+
+
+@pytest.mark.slow
+def test_a_refused_start_leaves_the_branch_of_a_person(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    before = night.git("for-each-ref")
+    ran = night.loop("--branch", "main")
+    assert (ran.code, night.git("for-each-ref")) == (2, before), ran.err

@@ -116,7 +116,8 @@ class Branch(Struct, frozen=True):
     def withdraw(self) -> None:
         """Remove it: the loop was refused, and has made no commit of an item."""
         name, tip = f"refs/heads/{self.name}", self.commit_of(TIP)
-        if self.name and git.reference(self.top, name) == tip:
+        is_ours = self.name == f"raymond/{self.id}"  # a branch of another name may be the person's
+        if is_ours and git.reference(self.top, name) == tip and f"ref: {name}" not in git.checked_out(self.top):
             publish.drop(self.top, name)
         for what in (TIP, BASE, VOUCHED, OWN, LEFT):
             publish.drop(self.top, self.reference(what))
