@@ -507,3 +507,14 @@ def test_a_refused_start_leaves_the_branch_of_a_person(tmp_path: Path) -> None:
     before = night.git("for-each-ref")
     ran = night.loop("--branch", "main")
     assert (ran.code, night.git("for-each-ref")) == (2, before), ran.err
+
+
+@pytest.mark.slow
+def test_no_branch_with_other_commits_is_moved_where_agents_work_in_the_checkout(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    night.git("switch", "-q", "-c", "feature")
+    night.git("commit", "-q", "--allow-empty", "-m", "mine")
+    night.git("switch", "-q", "main")
+    before = night.git("for-each-ref")
+    ran = night.loop("--branch", "feature", "--workspace", "here")
+    assert (ran.code, night.git("for-each-ref")) == (2, before), ran.err

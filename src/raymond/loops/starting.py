@@ -108,8 +108,10 @@ class Draft(Struct, frozen=True):
         if self.branch.commit_of(TIP):
             self.branch.withdraw()  # a start was killed before there was a run
         self.point.publish(self.branch)
-        self.branch.follow()
         branch = self.branch
+        there = git.reference(branch.top, f"refs/heads/{branch.name}") if branch.name else ""
+        if not there or publish.contains(branch.top, branch.tip, there):
+            branch.follow()  # it moves no branch with commits of a person's
         is_looked_at = not branch.is_here and f"ref: refs/heads/{branch.name}" in git.checked_out(branch.top)
         name, tip = branch.name, branch.tip
         if name and (is_looked_at or git.reference(branch.top, f"refs/heads/{name}") != tip):
