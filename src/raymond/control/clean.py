@@ -129,6 +129,8 @@ def _save_work(project: Project, id: str, *, force: bool) -> None:
         more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
         hint = f"copy what you need from {place.slot.tree}, then raymond clean --force {id}"
         raise JournalError(f"{id} stays: {path}{more} in its workspace is nowhere else ({why})", hint=hint)
+    if place.slot.is_apart:
+        place.drop()  # any other tree goes with the folder of the run
 
 
 def unused(project: Project, *, dry_run: bool) -> Iterator[str | JournalError]:

@@ -112,7 +112,7 @@ def describe(project: Project, run: Run) -> str:
     if not place.is_there:
         return f"workspace: it went when the run ended; the work is in {place.tip}" if run.saved else ""
     way = place.known().way
-    return f"workspace: {way}, {place.size() / (1 << 20):.1f} MB in {place.slot.path}"
+    return f"workspace: {way}, {place.size() / (1 << 20):.1f} MB in {place.slot.at or place.slot.path}"
 
 
 class Applied(Struct, frozen=True):

@@ -28,16 +28,35 @@ class Place:
     """The tree of a run, for the steps that work in one. Until `open` was called there may be none."""
 
     def __init__(
-        self, folder: str, top: str, run: str, raymond: str, way: Way, slot: str = "1", saves: str = "tip"
+        self,
+        folder: str,
+        top: str,
+        run: str,
+        raymond: str,
+        way: Way,
+        slot: str = "1",
+        saves: str = "tip",
+        *,
+        is_apart: bool = False,
     ) -> None:
         self.folder = folder
-        self.slot = Slot(f"{folder}/{slot}", top if way == "here" else "")
+        self._slot = Slot(f"{folder}/{slot}", top if way == "here" else "")
+        self._is_apart = is_apart
+        """Whether a tree that is made is to be in the project."""
         self.way = way
         self.saves = saves
         """The last part of the reference that the work is saved under."""
         self.top = top
         self.run = run
         self.raymond = raymond
+
+    @property
+    def slot(self) -> Slot:
+        """The folder of the tree."""
+        if not self._slot.is_apart and (self._is_apart or os.path.exists(self._slot.apart)):
+            # A program asks about each edit outside of the directory that it was started in.
+            self._slot = Slot(self._slot.path, f"{self.top}/.raymond/work/{self.run}", is_apart=True)
+        return self._slot
 
     @property
     def is_there(self) -> bool:
@@ -214,10 +233,11 @@ class Place:
     def size(self) -> int:
         """Bytes that it takes on the disk."""
         found = 0
-        for above, _, names in os.walk(self.slot.path):
-            for name in names:
-                with contextlib.suppress(OSError):
-                    found += os.lstat(os.path.join(above, name)).st_blocks * 512
+        for folder in [self.slot.path, *([self.slot.at] if self.slot.is_apart else [])]:
+            for above, _, names in os.walk(folder):
+                for name in names:
+                    with contextlib.suppress(OSError):
+                        found += os.lstat(os.path.join(above, name)).st_blocks * 512
         return found
 
     def drop(self) -> None:

@@ -65,7 +65,9 @@ class Slot(Struct, frozen=True):
 
     path: str
     at: str = ""
-    """The directory that steps work in, if that is the person's own."""
+    """The directory that steps work in, if that is not in this folder."""
+    is_apart: bool = False
+    """Whether that directory is a tree of the run, and not the person's own."""
 
     @property
     def tree(self) -> str:
@@ -106,6 +108,11 @@ class Slot(Struct, frozen=True):
         return f"{self.path}/seen"
 
     @property
+    def apart(self) -> str:
+        """There if the tree is apart."""
+        return f"{self.path}/apart"
+
+    @property
     def empty(self) -> str:
         """A file with nothing in it, to be shown instead of another."""
         return f"{self.path}/empty"
@@ -138,7 +145,7 @@ class Slot(Struct, frozen=True):
     def prepare(self) -> None:
         """Make the folder of a tree that is about to be made; what a killed process had begun is removed."""
         make_private(os.path.dirname(self.path))
-        if os.path.lexists(self.path):
+        if os.path.lexists(self.path) or (self.is_apart and os.path.lexists(self.at)):
             with contextlib.suppress(FileNotFoundError), self.alone(patience=_LONG):
                 pass
             self.discard()
@@ -146,12 +153,20 @@ class Slot(Struct, frozen=True):
         make_private(self.programs)
         make_private(f"{self.layer}/upper")
         make_private(f"{self.layer}/work")
-        for path in (self.lock, self.empty):
+        for path in (self.lock, self.empty, *([self.apart] if self.is_apart else [])):
             with open(path, "xb", opener=private):
                 pass
 
     def discard(self) -> None:
         """Remove everything. Renamed first, so that nothing takes a half of it for a whole one."""
+        if self.is_apart:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self.path}/whole")
+            above, name = os.path.split(self.at)
+            with contextlib.suppress(FileNotFoundError), folders.opened(above) as fd:
+                folders.remove(name, fd)
+            with contextlib.suppress(OSError):
+                os.rmdir(above)
         above, name = os.path.split(self.path)
         with folders.opened(above) as fd:
             aside = f"{name}.{os.urandom(4).hex()}{_ASIDE}"
