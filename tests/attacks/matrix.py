@@ -32,8 +32,8 @@ run FLOW/START.sh --replies REPLIES --set TURN.md.retries=1; run FLOW --model x 
 doctor --repair asks; doctor --probe --backend scripted; clean; clean --keep 0s; clean done failed; clean asks;
 trust --yes; trust --forget; accept; accept asks; accept asks main --no-resume; reject asks main no; reject done;
 continuous-session stop; continuous-session resume --yes; continuous-session learn x; ralph stop; ralph resume --yes; continuous-session start --yes;
-task-loop stop; task-loop resume --yes; task-loop start --yes; story-loop stop; story-loop start --yes; continuous-session next --json; init --claude;
-apply done; apply; shell asks; gate FLOW --workspace copy; prd status-init; prd status-init --yes --json; prd import FILE --yes; prd import FILE --as fix-plan --verify true
+task-loop stop; task-loop resume --yes; task-loop start --yes; story-loop stop; story-loop start --yes; continuous-session next --start --json; init --claude;
+apply done; apply; shell asks; gate FLOW --workspace copy; init --plugin OUT; prd status-init; prd status-init --yes --json; prd import FILE --yes; prd import FILE --as fix-plan --verify true
 """
 
 

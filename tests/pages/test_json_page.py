@@ -14,6 +14,8 @@ import msgspec
 import pytest
 
 import cli_reference
+from inside import DONE as SAID
+from inside import Inside
 from raymond import cli
 from raymond.language.tags import Transition
 from raymond.machine import events, failures
@@ -22,6 +24,7 @@ from raymond.machine.prices import Price
 from raymond.machine.run_started import Program, Recording
 from raymond.machine.sender import Sender
 from running import Room, until
+from typist import Typist
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON_PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
@@ -218,6 +221,37 @@ def test_what_a_reading_command_prints_as_json_is_documented(room: Room) -> None
     allowed = ("Row", "Run", "Review", "Agent", "Frame", "Turn", "Record", "Finding", "Setting")
     # A script that no signal could end has no exit code, and a turn whose driver was killed no end: nobody has one here.
     assert check.unseen(*allowed) == ["Turn.ended: null", "Record.exit: null"], "a table promises what was not printed"
+
+
+INSIDE = """\
+1. [VERIFY: sh check.sh] Write the answer
+2. [VERIFY: false] Another
+3. A third
+   - On-fail: pause
+"""
+
+
+@pytest.mark.slow
+def test_what_internal_mode_prints_as_json_is_documented(tmp_path: Path) -> None:
+    check, inside = Check(), Inside(tmp_path, INSIDE)
+    gave_up = "no\n\nITERATION_FAILED\n"
+
+    def became(found: dict[str, Any]) -> str:
+        check.document("Became", found, some="key")
+        return str(found["status"])
+
+    check.document("Handed item", inside.begin("--max-time", "1h"))
+    assert became(inside.record(SAID, "--wait", "0s")) == "checking"
+    check.document("Handed item", inside.record(None))
+    inside.work({"answer.txt": "42\n"})
+    assert became(inside.record()) == "recorded"
+    inside.next()
+    assert became(inside.record(gave_up)) == "recorded"
+    inside.next()
+    assert became(inside.record(gave_up, code=3)) == "waiting"
+    assert Typist(inside.room, "answer", "n", "stop", "--no-resume").end() == 0
+    assert became(inside.next()) == "done"
+    assert check.unseen("Became") == []
 
 
 def test_what_a_dry_run_prints_as_json_is_documented(

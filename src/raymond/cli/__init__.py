@@ -47,7 +47,7 @@ GROUPS = {
         "prd": "keep the status of the stories of a project, or import some",
     },
     "Write": {
-        "init": "switched off in this version: see docs/internal.md",
+        "init": "write the slash commands with which Claude Code works through loops",
         "gate": "run the check of a state now, before a night depends on it",
     },
     "Upkeep": {

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from raymond import pasted
-from raymond.cli import flags, loop_flags, loop_group, loop_verbs
+from raymond.cli import flags, internal_mode, loop_flags, loop_group, loop_verbs
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
@@ -86,3 +86,4 @@ def learn(text: str, docs: str) -> int:
 
 
 loop_group.add_to(command, SESSION, starting.WORKFLOW)
+internal_mode.add_to(command, SESSION, _OWN[: -len(loop_flags.COMMON)], _settings)

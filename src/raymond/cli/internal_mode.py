@@ -1,12 +1,267 @@
-"""What belonged to internal mode, which is switched off."""
+"""`next` and `record`: another program has the items of a loop done by agents of its own (internal mode)."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Callable
+from time import monotonic, sleep, time
+from typing import Any
 
 import click
 
+from raymond.cli import background, flags, loop_flags, loop_verbs, texts
+from raymond.cli.flags import Duration, ShowFlags, StartFlags
+from raymond.cli.loop_start import Start
+from raymond.control import runs, steer
+from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
+from raymond.faces.foreign_text import said
+from raymond.language.refusal import Refusal
+from raymond.loops import ending, failing, finding, starting, summary
+from raymond.loops.formats.foreign_text import cut
+from raymond.loops.loop_run import LoopRun
+from raymond.loops.narrator import Narrator
+from raymond.loops.next_item import HAND
+from raymond.redaction import Secrets
+
+_Document = dict[str, Any]
+_WITHOUT = {"--pause", "--pause-on-fail", "--summary-prompt", "--workflow", "--yes", "--create-tasks"}
+"""Flags of loops that are about agents and scripts that Raymond starts."""
+_UNUSED: _Document = {"pause": 0.0, "pause_on_fail": False, "summary_prompt": "", "create_tasks": False, "yes": True}
+_CONTINUING = frozenset(["docs", "as_json", "resumes", "wait"])
+"""Flags of `next` that are not only for a loop that begins."""
+_OPENS = "docs/loops.md of Raymond says what a loop works through"
+_WAIT = 60.0
+"""Seconds to wait for checks: Claude Code gives a command two minutes."""
+_POLL = 0.05
+_REASON = 500
+"""Characters of why an item did not count."""
+_SAID = 100_000
+"""Characters of what an agent said that are taken: the end of it, which has the markers."""
+_WAITS = 3
+"""The exit code when a person has to decide first."""
 
 
-@click.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def command() -> int:
-    """Is switched off in this version: it was about loops whose items another program does."""
-    hint = "raymond LOOP start runs the loop with agents of its own"
-    raise UsageError("internal mode is switched off in this version: it moves into workspaces next", hint=hint)
+def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Callable[[_Document], _Document]) -> None:
+    """Give the group of a loop these commands; `own` are flags that only it has, of which `settings` makes settings."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+    waits = click.option("--wait", type=Duration(), default=_WAIT, metavar="TIME", help="Wait for checks (60s).")
+    options = (
+        as_json,
+        waits,
+        click.option("--resume", "resumes", is_flag=True, help="Hand out an item again that is open."),
+        click.option("--start", "starts", is_flag=True, help="If no loop is open, begin one, with these flags:"),
+        click.option("--id", "id_", default="", metavar="ID", help="Name the loop; the id must be new."),
+        click.option("--max-time", type=Duration(), metavar="TIME", help="Begin no item after this long, e.g. 2h."),
+        click.option("--workspace", type=click.Choice(("copy", "here")), help="Where agents work (copy)."),
+        *(one for one in (*own, *loop_flags.COMMON) if not set(flags.option(one).opts) & _WITHOUT),
+    )
+
+    def next_(as_json: bool, wait: float, resumes: bool, starts: bool, **given: Any) -> int:
+        """Hand out the next item of a loop to the program that asks for it."""
+        if not starts and (typed := loop_verbs.unheeded(_CONTINUING)):
+            hint = f"raymond {loop} next --start {typed[0]} ..."
+            raise UsageError(f"{typed[0]} is for a loop that begins", hint=hint)
+        there = _find(loop, given["docs"])
+        if starts and (there is None or there.run.is_over):
+            deadline = time() + given["max_time"] if given["max_time"] else 0.0
+            more = {**settings(given | _UNUSED), "internal": True, "deadline": deadline}
+            start = Start(loop, StartFlags(id_=given["id_"], workspace=given["workspace"]), given | _UNUSED, "", _OPENS)
+            with contextlib.redirect_stdout(io.StringIO()) as told:
+                begun = start.begin(more)
+            if isinstance(begun, int):
+                nothing = {"status": "done", "ended": "nothing to do", "summary": told.getvalue()}
+                return _print(nothing, as_json=as_json)
+            there = LoopRun(begun.project, begun.read())
+        else:
+            there = _found(loop, given["docs"])
+            _ask(there, resumes=resumes)
+        return _print(_settled(there, wait, "next --resume"), as_json=as_json)
+
+    for decorate in reversed(options):
+        next_ = decorate(next_)
+    group.command("next")(next_)
+
+    @group.command("record")
+    @loop_flags.COMMON[0]
+    @as_json
+    @waits
+    @click.option("--failed", metavar="REASON", help="The agent did not end; this uses up one attempt.")
+    def record(docs: str, as_json: bool, wait: float, failed: str | None) -> int:
+        """Check and record an item; what its agent said last comes on standard input."""
+        there = _found(loop, docs)
+        _take(there, _reply(failed))
+        return _print(_settled(there, wait, "record"), as_json=as_json)
+
+
+# What is asked for
+
+
+def _find(loop: str, docs: str) -> LoopRun | None:
+    """The loop here that another program works through: the last one if none is open."""
+    checkout, found = loop_verbs.find(loop, docs)
+    there = found.loop if found and found.loop else finding.last(runs.here(), checkout, loop)
+    if there and not there.settings.internal and not there.run.is_over:
+        hint = f"raymond {loop} status shows it, raymond cancel {there.id} ends it"
+        raise UsageError(f"{there.id} has agents of its own, and has not ended", hint=hint)
+    return there if there and there.settings.internal else None
+
+
+def _found(loop: str, docs: str) -> LoopRun:
+    if there := _find(loop, docs):
+        return there
+    raise UsageError(f"no active {loop_verbs.name_of(loop)}", hint=f"raymond {loop} next --start begins one")
+
+
+def _ask(loop: LoopRun, *, resumes: bool) -> None:
+    """Ask for the next item; refused while one is open, but for one that `resumes`."""
+    name = f"raymond {loop.loop}"
+    if loop.run.is_over:
+        return
+    if loop.handed and not resumes:
+        hint = f"{name} record takes what became of it; {name} next --resume hands it out again"
+        raise UsageError(f"an item is open: {_title(loop)}", hint=hint)
+    if loop.worker and not resumes and not loop.needs_person:
+        raise _checked(loop)
+    if loop.rests and not _is_driven(loop):
+        starting.check_alone(loop.project, loop.checkout, loop.settings, loop.id)
+        _answer(loop, "continue")
+
+
+def _take(loop: LoopRun, reply: str) -> None:
+    """Take what became of the item that is open; without a word, it is waited for."""
+    name = f"raymond {loop.loop}"
+    if loop.handed and reply and not _is_driven(loop):
+        _answer(loop, reply)
+    elif reply and loop.ledger.open:
+        raise _checked(loop)
+    elif reply or not (loop.ledger.entries or loop.ledger.open):
+        raise UsageError("no item is open", hint=f"{name} next")
+    elif _attempt(loop) == 1:
+        hint = f"{name} record <<'END' with what was said, or record --failed REASON"
+        raise UsageError("there is nothing on standard input: what became of the item?", hint=hint)
+
+
+def _checked(loop: LoopRun) -> UsageError:
+    hint = f"raymond {loop.loop} record --wait 90s says what became of it"
+    return UsageError("the last item is being checked", hint=hint)
+
+
+def end(loop: LoopRun) -> str:
+    """End it between two items, where it was asked to stop; how that went, in words."""
+    _answer(loop, "continue")
+    return _text(_settled(loop, _WAIT, "record"))
+
+
+def _answer(loop: LoopRun, text: str) -> None:
+    """Answer what the loop asks the program."""
+    agent, face = loop.handed or loop.rests, Narrator(loop.project.tree, loop.loop, lambda _: None)
+    assert agent is not None
+    told = steer.answer(loop.project, loop.id, agent.id, text, question=agent.asks, face=face)
+    if isinstance(told, Refusal):
+        raise UsageError(told.reason, hint=told.hint or f"raymond {loop.loop} status")
+
+
+def _reply(failed: str | None) -> str:
+    """What was said about the item; empty when nothing was."""
+    if failed is not None and not failed.strip():
+        raise UsageError("--failed needs a reason", hint="record --failed 'the sub-agent was interrupted'")
+    told = "" if failed or sys.stdin.isatty() else texts.stdin()
+    # All of it may have been indented on its way.
+    text = f"{failing.BROKEN}{failed.strip()}" if failed else textwrap.dedent(told).strip()[-_SAID:]
+    return Secrets.of(os.environ).clean(text)
+
+
+# What comes of it
+
+
+def _settled(loop: LoopRun, wait: float, again: str) -> _Document:
+    """Let a process in the background go on with the loop until it waits; `again` is the verb that asks later."""
+    until, is_launched = monotonic() + wait, False
+    while True:
+        is_driven = _is_driven(loop)
+        loop = LoopRun(loop.project, RunHandle(loop.project, loop.id).read())
+        if not is_driven:
+            if is_launched or loop.handed or loop.rests or loop.needs_person or loop.run.is_over:
+                return _became(loop)
+            _launch(loop)
+            is_launched = True
+        if monotonic() >= until:
+            command = f"raymond {loop.loop} {again} --json --wait 90s"
+            return {"status": "checking", "workflow_id": loop.id, "title": _title(loop), "command": command}
+        sleep(_POLL)
+
+
+def _is_driven(loop: LoopRun) -> bool:
+    return runs.is_driven(loop.project.run(loop.id))
+
+
+def _launch(loop: LoopRun) -> None:
+    handle = RunHandle(loop.project, loop.id)
+    failed = background.launch(handle, ShowFlags(quiet=True))
+    if failed and not failed.is_driven and not handle.read().is_over:
+        raise UsageError(failed.trouble.removeprefix("error: "))
+
+
+def _became(loop: LoopRun) -> _Document:
+    about: _Document = {"workflow_id": loop.id}
+    if loop.run.is_over:
+        ending.conclude(loop)  # its process may have been killed before it did
+        about |= _last(loop) | {"ended": summary.how(loop), "exit_code": ending.code_of(loop)}
+        return {"status": "done", **about, "summary": summary.text(loop)}
+    if loop.handed:
+        return {"status": "item", **about, **_item(loop)}
+    if loop.rests:
+        return {"status": "recorded", **about, **_last(loop), "remaining": len(summary.remaining(loop))}
+    question = loop.asking.question if loop.asking else summary.how(loop)
+    return {"status": "waiting", **about, "question": question, "command": summary.next_command(loop, is_driven=False)}
+
+
+def _last(loop: LoopRun) -> _Document:
+    """What became of the last item."""
+    if not loop.ledger.entries:
+        return {}
+    entry = loop.ledger.entries[-1]
+    about = {"title": entry.title, "verdict": entry.verdict, "counts": entry.is_done, "commit": entry.commit or None}
+    return {**about, "reason": cut(entry.error, _REASON) if entry.error else "", "log": entry.log}
+
+
+def _item(loop: LoopRun) -> _Document:
+    opened, agent, attempt = loop.ledger.open, loop.handed, _attempt(loop)
+    assert opened is not None
+    assert agent is not None
+    return {
+        "session": opened.number,
+        "most": loop.settings.most or None,
+        "attempt": attempt,
+        "title": opened.title,
+        "check": opened.check or None,
+        "reason": cut(agent.visit.input, _REASON) if attempt > 1 else "",
+        "folder": loop.place.outside(loop.run.start.cwd),
+        "prompt": agent.question,
+    }
+
+
+def _attempt(loop: LoopRun) -> int:
+    """How often the item that is open was handed out."""
+    return (loop.handed.visits or {}).get(HAND, 1) if loop.handed else 0
+
+
+def _title(loop: LoopRun) -> str:
+    return loop.ledger.open.title if loop.ledger.open else ""
+
+
+def _print(document: _Document, *, as_json: bool) -> int:
+    print(json.dumps(document) if as_json else _text(document), flush=True)
+    return _WAITS if document["status"] == "waiting" else 0
+
+
+def _text(document: _Document) -> str:
+    """The same for people."""
+    keys = ("title", "status", "verdict", "reason", "question", "command")
+    whole = document.get("prompt") or document.get("summary")
+    lines = whole.splitlines() if whole else [f"{key}: {document[key]}" for key in keys if document.get(key)]
+    return "\n".join(said(one, sys.stdout) for one in lines)

@@ -22,16 +22,12 @@ def add_to(group: click.Group, loop: str, workflow: str) -> None:
         """Show what the loop is doing, what it did and what is left."""
         return loop_verbs.status(loop, docs, as_json=as_json)
 
-    if loop != RALPH:
-        for verb in ("next", "record"):
-            group.add_command(internal_mode.command, verb)
-
     unit = "iteration" if loop == RALPH else "item"
 
     @group.command("stop", help=f"Let the loop end after the {unit} it is at.")
     @DOCS
     def stop(docs: str) -> int:
-        return loop_verbs.stop(loop, docs)
+        return loop_verbs.stop(loop, docs, internal_mode.end)
 
     @group.command("resume")
     @flags.continuing(DOCS, click.option("--yes", is_flag=True, help="Do not ask."))

@@ -12,6 +12,7 @@ from raymond.cli import run as runs_of
 from raymond.cli.flags import StartFlags
 from raymond.control import runs
 from raymond.control import start as starts
+from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
 from raymond.errors import UsageError
 from raymond.faces import words
@@ -40,6 +41,13 @@ class Start:
 
     def __call__(self, more: dict[str, Any]) -> int:
         """Start the loop, or resume the one that was cut off here; `more` are settings that only this loop has."""
+        begun = self.begin(more)
+        if isinstance(begun, int):
+            return begun
+        return (background.start if self.given.show.detach else foreground.drive)(begun, self.given.show)
+
+    def begin(self, more: dict[str, Any]) -> RunHandle | int:
+        """The run of a loop that has begun; the exit code if none has."""
         self.given, options, _ = runs_of.choose(self.given)
         foreground.check(self.given.show, dry=self.given.dry_run)
         options.id = starting.new_id(self.loop, self.given.id_, dry=self.given.dry_run)
@@ -75,12 +83,13 @@ class Start:
         """The settings, with where agents work."""
         asks = prompt.can_ask() and not self.given.show.detach
         settings = loop_flags.settings(self.loop, options.id, self.own, strict=options.strict, asks=asks)
-        way, why, carry = place(self._workflow, options, checkout)
+        internal = bool(more.get("internal"))
+        way, why, carry = place(self._workflow, options, checkout, internal=internal)
         return replace(settings, way=way, why=why, carry=carry, **more)
 
     @property
     def _workflow(self) -> str:
-        return self.own["workflow"] or starting.WORKFLOW
+        return self.own.get("workflow") or starting.WORKFLOW
 
     def _take_up(self, found: Found | None) -> int | None:
         """Conclude or resume what was found; None when a new loop is to begin."""
@@ -98,10 +107,12 @@ class Start:
             return None
         return loop_verbs.take_up(found, self.loop, flags.as_resumption(self.given), yes=self.own["yes"])
 
-    def _begin(self, settings: Settings, agenda: Agenda, options: Choices, found: Found | None, draft: Draft) -> int:
+    def _begin(
+        self, settings: Settings, agenda: Agenda, options: Choices, found: Found | None, draft: Draft
+    ) -> RunHandle:
         checks = [check.run for item in agenda.selection.ready for check in item.commands]
         way: Way = "here" if settings.way == "here" else "copy" if settings.way == "copy" else "isolated"
-        loaded = starting.load(self._workflow, options, checks, self.loop, way)
+        loaded = starting.load(self._workflow, options, checks, self.loop, way, internal=settings.internal)
         settings = starting.settled(settings, draft.point)
         handle = starting.begin(loaded, options, settings, draft)
         if found:
@@ -111,10 +122,11 @@ class Start:
         loop_verbs.tell(f"{handle.id}: {count} in {agenda.where}{most}")
         for line in starting.introduction(settings, draft.point):
             loop_verbs.tell(f"{handle.id}: {line}")
-        loop_verbs.introduce(handle)
-        choice.warn_of_reach(handle)
-        choice.warn_of_company(handle)
-        return (background.start if self.given.show.detach else foreground.drive)(handle, self.given.show)
+        if not settings.internal:
+            loop_verbs.introduce(handle)
+            choice.warn_of_reach(handle)
+            choice.warn_of_company(handle)
+        return handle
 
     def _nothing(self, agenda: Agenda) -> int:
         print(f"nothing to do: {agenda.nothing}")
@@ -145,10 +157,13 @@ class Start:
         return 0
 
 
-def place(workflow: str, options: Choices, checkout: Folder) -> tuple[Way, str, tuple[str, ...]]:
+def place(
+    workflow: str, options: Choices, checkout: Folder, *, internal: bool = False
+) -> tuple[Way, str, tuple[str, ...]]:
     """Where the agents of a loop work, why not further apart, and what they carry along."""
     loaded = starts.load(workflow, options.overrides)
-    way, why = starting.way_of(runs.here(), checkout.top, options.workspace, loaded, options)
+    ways: tuple[Way, ...] = ("copy",) if internal else ("isolated", "copy")
+    way, why = starting.way_of(runs.here(), checkout.top, options.workspace, loaded, options, ways)
     return way, why, tuple(loaded.workflow.settings.carry)
 
 

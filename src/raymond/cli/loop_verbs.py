@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable, Collection
 
 import click
 from click.core import ParameterSource
@@ -77,18 +78,21 @@ def foreign(found: Found) -> str:
     return f"the state file says {found.status}, but it was written by {id} on {host}, whose journal is not here"
 
 
-def stop(loop: str, docs: str) -> int:
-    """Let the loop end after the item it is at."""
+def stop(loop: str, docs: str, end: Callable[[LoopRun], str]) -> int:
+    """Let the loop end after the item it is at; `end` is for one that another program has not asked to go on."""
     checkout, found = find(loop, docs)
     if found is None or found.loop is None or found.loop.run.is_over:
         _say_none(checkout, loop)
         return 0
     inside.check_person(f"{loop} stop")
     id = found.loop.id
-    if not found.is_driven:
+    if not found.is_driven and not found.loop.settings.internal:
         print(f"{id} is not running: raymond {loop} resume continues it, raymond cancel {id} ends it for good")
         return 0
     starting.stop(found.loop)
+    if found.loop.rests:
+        print(end(found.loop))
+        return 0
     opened = found.loop.ledger.open
     first = f"{UNITS[loop].capitalize()} {opened.number} ends first" if opened else "It is between two items"
     print(f"Stopping {id}. {first}; raymond {loop} status shows it.")
@@ -148,6 +152,9 @@ def take_up(found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: 
 
     `answers`: whoever asks for it has seen that the loop waits for a person, and wants it to go on.
     """
+    if found.loop and found.loop.settings.internal and not found.loop.run.is_over:
+        hint = f"raymond {loop} next --resume goes on with it, raymond cancel {found.loop.id} ends it for good"
+        raise UsageError(f"{found.loop.id} is worked through by another program (internal mode)", hint=hint)
     if found.is_elsewhere:
         host = found.state.get("host")
         raise UsageError(
@@ -186,12 +193,17 @@ def take_up(found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: 
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
 
 
-def _tell_unheeded() -> None:
-    """Say which flags were typed that are about a loop that begins, and do not count for one that is resumed."""
+def unheeded(heeded: Collection[str]) -> list[str]:
+    """The flags that were typed, but for those with these names."""
     context = click.get_current_context()
     options = [one for one in context.command.params if isinstance(one, click.Option) and one.name]
     typed = [one for one in options if context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE]
-    if ignored := [max(one.opts, key=len) for one in typed if one.name not in _HEEDED]:
+    return [max(one.opts, key=len) for one in typed if one.name not in heeded]
+
+
+def _tell_unheeded() -> None:
+    """Say which flags were typed that are about a loop that begins, and do not count for one that is resumed."""
+    if ignored := unheeded(_HEEDED):
         do = "does" if len(ignored) == 1 else "do"
         tell(f"the loop is resumed with the settings it has: {', '.join(ignored)} {do} not apply")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from raymond.cli import flags, loop_flags, loop_group, loop_verbs
+from raymond.cli import flags, internal_mode, loop_flags, loop_group, loop_verbs
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
@@ -46,6 +46,7 @@ def _settings(own: dict[str, Any]) -> dict[str, Any]:
 
 
 loop_group.add_to(command, STORIES, starting.WORKFLOW)
+internal_mode.add_to(command, STORIES, _OWN[: -len(loop_flags.COMMON)], _settings)
 command.commands.pop("status")
 
 

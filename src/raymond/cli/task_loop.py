@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from raymond.cli import flags, loop_flags, loop_group
+from raymond.cli import flags, internal_mode, loop_flags, loop_group
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
@@ -49,3 +49,4 @@ def _settings(own: dict[str, Any]) -> dict[str, Any]:
 
 
 loop_group.add_to(command, TASKS, starting.WORKFLOW)
+internal_mode.add_to(command, TASKS, _OWN[: -len(loop_flags.COMMON)], _settings)

@@ -37,6 +37,8 @@ def conclude(loop: LoopRun) -> None:
     if loop.ledger.ended == "refused":
         _withdraw(loop)
         return
+    if loop.handed or loop.rests:
+        return  # another program goes on with it
     if loop.has_branch:
         with _told("the summary was not written to the branch"):
             _write_summary(loop)
@@ -121,14 +123,14 @@ def document(loop: LoopRun, code: int) -> dict[str, Any]:
     return {
         "workflow_id": loop.id,
         "loop": loop.loop,
-        "mode": "external",
+        "mode": "internal" if loop.settings.internal else "external",
         "status": status_of(loop),
         "is_running": False,
         "ended": summary.how(loop),
         "exit_code": code,
         "sessions": ledger.sessions,
         "most": loop.settings.most or None,
-        "cost": round(loop.run.cost, 6),
+        "cost": None if loop.settings.internal else round(loop.run.cost, 6),
         "seconds": round(loop.run.now - loop.run.started_at, 3),
         "branch": loop.settings.branch or None,
         "workspace": loop.settings.way,

@@ -15,6 +15,8 @@ NO_PLAN = "the plan of the agent cannot be used: "
 STAYS = "\n\nIts changes are still in the working tree."
 CONFLICT = "it has the marks of a conflict that is not resolved: "
 UNFIT = "it does not fit what was committed since it began"
+BROKEN = "the agent that worked on it did not end: "
+"""Of another program's agent: what HANDED.py and FAILED.py are given then, with the reason."""
 REFUSED = "a person says that it is not done: "
 """What FAILED.py is given then, with the reason."""
 REJECTED = "a hook of the project rejected this work:\n"
@@ -54,7 +56,7 @@ def again(run: ItemRun) -> str:
     run.save(run.take(), run.step.visit)
     if run.item.is_plan:
         run.step.follow()
-    return "PLAN.md" if run.item.is_plan else "WORK.md"
+    return "PLAN.md" if run.item.is_plan else run.settings.worker
 
 
 def ended(run: ItemRun, failure: "Failure") -> outcome.Outcome:
@@ -98,7 +100,7 @@ def read(reply: str, error: str, output: str, gate: Mapping[str, object]) -> Fai
         has_conflict = "marks of a conflict" in str(gate.get("reason", ""))
         is_red = gate.get("verdict") in (FAILED, TIMED_OUT)
         return Failure(verdict, error, output, is_red=is_red, has_conflict=has_conflict)
-    if reply.startswith((REFUSED, NO_PLAN)):
+    if reply.startswith((REFUSED, NO_PLAN, BROKEN)):
         return Failure(FAILED, reply)
     if reply.startswith(CONFLICT):
         return Failure(FAILED, reply, has_conflict=True)

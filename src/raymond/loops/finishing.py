@@ -47,7 +47,8 @@ def hooked(run: ItemRun, work: Work, ended: outcome.Outcome) -> tuple[str, str]:
     tree = run.documents.onto(work.tree)
     found = hooks.run(given, run.place, folder, tree, message)
     if found.rejection:
-        return "REJECTED.md", f"{failing.REJECTED}{found.rejection}"
+        # Of another program's agent, nothing is left that could be told.
+        return "FAILED.py" if run.settings.internal else "REJECTED.md", f"{failing.REJECTED}{found.rejection}"
     changed = {os.fsdecode(path): new for path, (_, new) in run.repository.changes(tree, found.tree).items()}
     changed = {path: new for path, new in changed.items() if not run.documents.owns(path)}
     if changed:

@@ -10,15 +10,16 @@ from raymond.loops import documents, ledger, settings
 from raymond.loops.branch import LEFT, TIP, Branch
 from raymond.loops.documents import Documents, Folder, stored
 from raymond.loops.ledger import Ledger
-from raymond.loops.next_item import STOP
+from raymond.loops.next_item import HAND, REST, STOP
 from raymond.loops.selection import Selection, without
 from raymond.loops.sources import source_of
-from raymond.loops.step import branch_of, place_of
-from raymond.machine.agent import Agent
+from raymond.loops.step import FAILS, branch_of, place_of
+from raymond.machine.agent import ASKING, Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.system import git
 from raymond.system.files import make_private
+from raymond.views.status import waits_for_review
 from raymond.workspace.place import Place
 from raymond.workspace.publish import Person
 
@@ -92,6 +93,36 @@ class LoopRun:
     def worker(self) -> Agent | None:
         """The agent that an item was given to, if it has not handed it back."""
         return next((one for one in self.run.agents.values() if "item" in (one.variables or {})), None)
+
+    @property
+    def handed(self) -> Agent | None:
+        """Internal mode: the agent whose item another program has."""
+        return self._asking(HAND)
+
+    @property
+    def rests(self) -> Agent | None:
+        """Internal mode: the agent that waits until the next item is asked for."""
+        return self._asking(REST)
+
+    def _asking(self, state: str) -> Agent | None:
+        for one in () if self.run.is_over else self.run.agents.values():
+            if one.status == ASKING and one.state == state and not one.question.startswith(FAILS):
+                return one
+        return None
+
+    @property
+    def asking(self) -> Agent | None:
+        """The agent whose question a person has to answer."""
+        others = (self.handed, self.rests)
+        for one in () if self.run.is_over else self.run.agents.values():
+            if one.status == ASKING and one not in others:
+                return one
+        return None
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether a person has to answer or to review something before it goes on."""
+        return bool(self.asking) or any(map(waits_for_review, () if self.run.is_over else self.run.agents.values()))
 
     def selection(self) -> Selection:
         """What there is to do now besides what is open, and what of it can be worked on."""

@@ -6,7 +6,7 @@ from time import time
 from typing import Any, TextIO
 
 from raymond.control import runs
-from raymond.faces.words import many, money
+from raymond.faces.words import many
 from raymond.loops import checks, ending, person, summary
 from raymond.loops.finding import Found
 from raymond.loops.formats.foreign_text import cut, one_line
@@ -31,7 +31,10 @@ def status_of(found: Found) -> str:
         return ending.status_of(loop)
     if loop.is_stopping:
         return "stopping"
-    return "running" if found.is_driven else "paused" if loop.run.stop or found.status == "paused" else "interrupted"
+    if loop.handed or loop.rests:
+        return "running"
+    is_paused = loop.run.stop or loop.asking or found.status == "paused"
+    return "running" if found.is_driven else "paused" if is_paused else "interrupted"
 
 
 def document(found: Found) -> dict[str, Any]:
@@ -59,7 +62,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     ascii_ = os.environ.get("TERM") == "dumb"
     yield f"{loop.loop} {loop.id}"
     gap = " " if loop.loop == RALPH else ""  # its longest label is longer
-    yield f"Mode:     {gap}EXTERNAL, {status_of(found).upper()}"
+    mode = "INTERNAL" if loop.settings.internal else "EXTERNAL"
+    yield f"Mode:     {gap}{mode}, {status_of(found).upper()}"
     most = loop.settings.most
     unit = f"{UNITS[loop.loop].capitalize()}:"
     yield f"{unit:<10}{gap if len(unit) < 10 else ' '}{summary.used(ledger.sessions, most)}"
@@ -74,7 +78,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         if opened.log:
             yield f"Log:      {gap}{loop.checkout.shown('session_logs', opened.log)}"
     yield f"Elapsed:  {gap}{lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
-    yield f"Cost:     {gap}{money(loop.run)}"
+    yield f"Cost:     {gap}{summary.cost(loop)}"
     commits = [one.commit[:12] for one in ledger.entries if one.commit]
     named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
     if commits or loop.settings.branch:

@@ -17,6 +17,7 @@ from raymond.machine.events import (
     AgentMoved,
     AgentPaused,
     AgentStarted,
+    AskEnded,
     AskStarted,
     BackendClosed,
     Decision,
@@ -105,6 +106,8 @@ class Narrator(Quiet):
             return [*untold, *self._words(run, event)]
         match event:
             case StepFinished() if state in _WORK:
+                return [log_line.implemented()]
+            case AskEnded(state="HANDED.py"):
                 return [log_line.implemented()]
             case StepStarted(phase="gate"):
                 return [log_line.verifying(item.check)]

@@ -24,6 +24,8 @@ from raymond.loops.step import Step, document, tag
 PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
 PAUSE = "PAUSE.py"
 """The state that asks whether the loop goes on."""
+HAND, REST = "HAND.py", "REST.py"
+"""The states in which internal mode waits: until an item is done, and until the next one is asked for."""
 STOP = "stop"
 """The file in the folder of the loop that asks it to stop after the item it is at."""
 CLOSING = "closing words"
@@ -76,6 +78,8 @@ def turn(step: Step) -> list[str]:
         write_state(step, ledger, "paused", looked)
         given = asked or f"{looked.trouble}\n{CONTINUE}".replace("</", "< /")
         return [tag("fork", PAUSE, {"question": given}), wait(ledger)]
+    if step.settings.internal and ledger.asked != len(ledger.entries):
+        return [tag("fork", REST), wait(ledger)]
     return begin(step, ledger, looked)
 
 
@@ -85,7 +89,7 @@ def collected(step: Step) -> Ledger:
     for outcome in json.loads(step.text("results") or "[]"):
         if outcome["label"] == CLOSING:
             take_closing(ledger, outcome)
-        elif outcome["state"] in (PAUSE, "ANSWER.py"):
+        elif outcome["state"] in (PAUSE, REST, "ANSWER.py"):
             answered(ledger, outcome)
         elif outcome["status"] == "done":
             ledger.entries.append(entry_of(json.loads(outcome["result"])))
@@ -156,6 +160,8 @@ def is_over(step: Step, ledger: Ledger) -> bool:
     """Whether the loop ends here whatever is in the queue."""
     if not ledger.ended and os.path.exists(step.file(STOP)):
         ledger.ended, ledger.why = "stopped", "on request"
+    if not ledger.ended and 0 < step.settings.deadline <= time():
+        ledger.ended, ledger.why = "exhausted", "the time is used up"
     if not ledger.ended and step.settings.stop_on_fail and ledger.failed:
         ledger.ended, ledger.why = "stopped", f"`{ledger.failed[-1].title}` failed (--stop-on-fail)"
     return bool(ledger.ended)
@@ -248,7 +254,7 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
         "again": "yes" if ledger.in_a_row(queue.key(item)) else "",
         **_told(step, ledger.open, item, looked),
     }
-    return [tag("fork", _first_state(item), given), wait(ledger)]
+    return [tag("fork", _first_state(item, settings), given), wait(ledger)]
 
 
 def _prepare_tree(step: Step, ledger: Ledger, item: Item) -> None:
@@ -275,11 +281,11 @@ def _repairs(item: Item, entry: Entry) -> bool:
     return entry.action == "create-fix-task" and item.title == f"Fix: {entry.title}"
 
 
-def _first_state(item: Item) -> str:
+def _first_state(item: Item, settings: Settings) -> str:
     """Where the agent of an item begins: what is said to be done is checked before anybody is paid for it."""
     if item.is_plan:
         return "PLAN.md"
-    return "CHECK.py" if item.is_claimed else "WORK.md"
+    return "CHECK.py" if item.is_claimed else settings.worker
 
 
 def _opened(item: Item, settings: Settings) -> Opened:
@@ -328,22 +334,36 @@ def _told(step: Step, opened: Opened, item: Item, looked: Looked) -> dict[str, s
         "title": item.title,
         "details": item.details,
         "checks": opened.checks,
+        "sealed": opened.checks if settings.internal and settings.way == "here" else "",
         "check_timeout": f"{opened.timeout:g}s",
         "seal": "\n".join(item.metadata.seal),
         "may": "\n".join(opened.may),
         "on_review": "ASIDE.py" if settings.on_review == "set-aside" else "",
-        "works_through": _WORKS_THROUGH[settings.loop],
         "checked": checked,
         "learnings": f"What earlier sessions learned:\n\n{learned}" if learned else "",
-        "count": f"{settings.unit} {opened.number}{f' of {most}' if (most := settings.most) else ''}",
+        "opening": _opening(step, opened),
         "where": _where(step, item, looked),
         "source_path": _shown(step, looked),
     }
 
 
+def _opening(step: Step, opened: Opened) -> str:
+    """What an agent is told first."""
+    settings = step.settings
+    count = f"{settings.unit} {opened.number}{f' of {most}' if (most := settings.most) else ''}"
+    if settings.internal:
+        from raymond.loops import internal
+
+        return internal.opening(step, settings, count)
+    what = _WORKS_THROUGH[settings.loop]
+    return f"You are in an autonomous loop that works through {what}, one item per session; this is {count}."
+
+
 def _where(step: Step, item: Item, looked: Looked) -> str:
     """Where an agent can read more."""
     if step.settings.loop == SESSION:
+        if step.settings.internal:
+            return "Paths in these lines are relative to that folder."  # which has that log
         return f"The session log before this one, with the rest of the queue, is {_shown(step, looked)}."
     told = [f"This stands in {step.documents.shown(item.place)}." if item.place else ""]
     if item.group and item.group != queue.key(item):

@@ -88,6 +88,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Of the loop over stories: the tasks of a story are items of their own, before it."""
     links_tasks: bool = False
     """Of the loop over sessions: items of its queue are done when tasks of specs are."""
+    internal: bool = False
+    """Its items are done by another program, which asks for each: `next` and `record`."""
+    deadline: float = 0.0
+    """Of such a loop: start no item after this time (0: no deadline)."""
     asks: bool = False
     """A person at a terminal can judge what no command can check."""
     typed: dict[str, str] = {}
@@ -97,6 +101,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     def unit(self) -> str:
         """What it counts."""
         return UNITS.get(self.loop, "item")
+
+    @property
+    def approve(self) -> str | None:
+        """Who has to answer a question of the loop: in internal mode, a program is there that could."""
+        return "person" if self.internal else None
+
+    @property
+    def worker(self) -> str:
+        """The state in which an agent works on an item."""
+        return "HAND.py" if self.internal else "WORK.md"
 
     @property
     def owns_plans(self) -> bool:

@@ -29,6 +29,7 @@ from raymond.loops.start_point import StartPoint
 from raymond.loops.step import branch_of
 from raymond.machine.agent import SCRIPTED
 from raymond.machine.evaluators import SMALL
+from raymond.store import loader
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
@@ -62,19 +63,21 @@ _NEEDED = {
 _NO_ACCOUNT = "without an account: --replies FILE, e.g. with `WORK: ITERATION_COMPLETE`"
 
 
-_PLACED = ("WORK.md", "REJECTED.md", "PLAN.md", "CLOSING.md", "CHECK.py", "RECHECK.py", "BEFORE.py")
+_PLACED = ("WORK.md", "REJECTED.md", "PLAN.md", "CLOSING.md", "CHECK.py", "RECHECK.py", "VERIFY.py", "BEFORE.py")
 """The states in which agents work, and those that have nothing but a gate."""
 
 
-def way_of(project: Project, top: str, asked: str, loaded: Loaded, options: Choices) -> tuple[Way, str]:
-    """How far apart agents can work on this machine, and why not further; refused if that was asked for."""
+def way_of(
+    project: Project, top: str, asked: str, loaded: Loaded, options: Choices, ways: tuple[Way, ...]
+) -> tuple[Way, str]:
+    """The first of these ways that is possible on this machine, and why not an earlier one; refused if it was asked."""
     why = ""
-    for way in ("isolated", "copy"):
+    for way in ways:
         if asked and asked != way:
             continue
         try:
             _check_way(project, top, way, loaded, options)
-            return ("isolated" if way == "isolated" else "copy"), why
+            return way, why
         except (UsageError, BackendError) as error:
             if asked:
                 raise
@@ -236,8 +239,13 @@ def new_id(name: str, asked: str, *, dry: bool) -> str:
     return asked or ("ID" if dry else f"{name}-{os.urandom(4).hex()}")
 
 
-def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str, way: Way) -> Loaded:
-    """The workflow of a loop, with what its agents may and may not do; refused when no run could begin with it."""
+def load(
+    workflow: str, choices: Choices, checks: Sequence[str], loop: str, way: Way, *, internal: bool = False
+) -> Loaded:
+    """The workflow of a loop, with what its agents may and may not do; refused when no run could begin with it.
+
+    Raymond starts no agents of its own in an `internal` one.
+    """
     if choices.allow_gate_commands:
         allowed = [gate_tools.pattern(one, "the loop") for one in dict.fromkeys(checks)]
         choices.allowed_tools = [*(choices.allowed_tools or []), *allowed]
@@ -251,10 +259,13 @@ def load(workflow: str, choices: Choices, checks: Sequence[str], loop: str, way:
         if os.path.exists(os.path.join(workflow, name)):
             given = choices.overrides.get(name, {})
             choices.overrides = {**choices.overrides, name: {"workspace": way, **given}}
-    loaded = starts.load(workflow, choices.overrides)
+    loaded = (
+        loader.without_prompts(workflow, choices.overrides) if internal else starts.load(workflow, choices.overrides)
+    )
     if workflow == WORKFLOW:  # it ships for several
         loaded.workflow.name = loop
-    missing = next((one for one in _NEEDED[loop] if one not in loaded.workflow.states), "")
+    needed = () if internal else _NEEDED[loop]
+    missing = next((one for one in needed if one not in loaded.workflow.states), "")
     if missing:
         hint = f"raymond {loop} eject DIR makes one"
         raise UsageError(f"{workflow} is not a workflow of {loop}: it has no {missing}", hint=hint)

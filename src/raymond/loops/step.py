@@ -242,7 +242,8 @@ class Step:
 def place_of(project: Project, id: str, given: Settings) -> Place:
     """Where the agents of a loop work."""
     way: Way = "here" if given.way == "here" else "copy" if given.way == "copy" else "isolated"
-    return Place(project.run(id).workspace, project.tree, id, project.home.path, way, saves=LEFT)
+    is_apart = given.internal and way == "copy"
+    return Place(project.run(id).workspace, project.tree, id, project.home.path, way, saves=LEFT, is_apart=is_apart)
 
 
 def branch_of(project: Project, id: str, given: Settings, repository: Repository) -> Branch:

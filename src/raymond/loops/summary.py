@@ -52,6 +52,8 @@ def how(loop: LoopRun) -> str:
         return f"failed: {one_line(failure(loop.run))}"
     if loop.run.final_status == "cancelled":
         return "cancelled"
+    if loop.handed or loop.rests:
+        return f"waits for {_resume(loop)}"
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
     asked = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
@@ -79,7 +81,7 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield f"- Run window: {_time(run.started_at)} to {_time(run.now)} ({lasted(run.now - run.started_at)})"
     yield f"- {unit} used: {used(ledger.sessions, loop.settings.most)}"
     yield f"- Success rate: {rate(ledger)}"
-    yield f"- Cost: {words.money(loop.run)}"
+    yield f"- Cost: {cost(loop)}"
     commits = [one.commit[:_COMMIT] for one in ledger.entries if one.commit]
     named = f" ({', '.join(commits)})" if commits else ""
     if loop.settings.branch:
@@ -109,6 +111,11 @@ def _lines(loop: LoopRun) -> Iterator[str]:
 def used(count: int, most: int) -> str:
     """How many of its items a loop has begun, of how many."""
     return f"{count} of {most}" if most else f"{count} (no limit)"
+
+
+def cost(loop: LoopRun) -> str:
+    """What it cost, as far as that is known."""
+    return "unknown: paid by the program that did the items" if loop.settings.internal else words.money(loop.run)
 
 
 def rate(ledger: Ledger) -> str:
@@ -184,7 +191,7 @@ def advice(loop: LoopRun) -> list[str]:
         found.append(f"unblock or remove the items that were passed over: {_opens(loop)}")
     if any(map(waits_for_review, loop.run.agents.values())):
         found.append(f"decide about a change of what decides a check: raymond review {loop.id}")
-    elif (asking := _asking(loop)) and asking.state == "MANUAL.py":
+    elif (asking := loop.asking) and asking.state == "MANUAL.py":
         found.append(f"say whether it is done: raymond inbox shows the question, {_answering(loop, asking)} answers it")
     elif not loop.run.is_over:
         found.append(f"go on: {_resume(loop)}{_answers(loop)}")
@@ -221,7 +228,7 @@ def _rest(loop: LoopRun) -> str:
     only = ""
     if loop.loop == STORIES and any(why.startswith(NO_TASKS) for _, why in loop.ledger.skipped):
         only = f" {pasted.flag('--story', remaining(loop)[0].partition(':')[0], 'ID')}"
-    return f"raymond {loop.loop} start{only}{_typed(loop)}"
+    return f"raymond {loop.loop} {'next --start' if loop.settings.internal else 'start'}{only}{_typed(loop)}"
 
 
 def _judges(loop: LoopRun, entry: Entry) -> str:
@@ -273,7 +280,7 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
     is_aside = loop.run.is_over and bool(waiting.of(loop.project.run(loop.id), loop.ledger))
     if is_aside or any(map(waits_for_review, loop.run.agents.values())):
         return f"raymond review {loop.id}"
-    if asking := _asking(loop):
+    if asking := loop.asking:
         return _answering(loop, asking)
     if not loop.run.is_over:
         return _resume(loop)
@@ -284,16 +291,8 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
 
 def asked(loop: LoopRun) -> str:
     """The first line of what a person is asked; empty without a question."""
-    found = _asking(loop)
+    found = loop.asking
     return found.question.partition("\n")[0] if found else ""
-
-
-def _asking(loop: LoopRun) -> Agent | None:
-    """The agent whose question a person has to answer."""
-    for one in () if loop.run.is_over else loop.run.agents.values():
-        if one.status == ASKING:
-            return one
-    return None
 
 
 def _answering(loop: LoopRun, agent: Agent) -> str:
@@ -304,6 +303,8 @@ def _answering(loop: LoopRun, agent: Agent) -> str:
 
 def _resume(loop: LoopRun) -> str:
     more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
+    if loop.settings.internal:
+        return f"raymond {loop.loop} {'record' if loop.handed else 'next' if loop.rests else 'next --resume'}"
     limit = loop.run.stop.limit if loop.run.stop else ""
     return f"raymond {loop.loop} resume{more.get(limit, '')}"
 

@@ -80,6 +80,15 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
     return Loaded(workflow, scope, files, zips.digest(files))
 
 
+def without_prompts(path: str, overrides: Mapping[str, Mapping[str, Any]]) -> Loaded:
+    """The workflow in a folder without its prompts: what they would do is done by somebody else."""
+    found = load(path)
+    files = {name: data for name, data in found.files.items() if not name.endswith(".md")}
+    kept = {name: one for name, one in overrides.items() if name in files}
+    workflow = from_files(files, name=found.workflow.name, entry=None, overrides=kept)
+    return Loaded(workflow, found.scope_dir, files, zips.digest(files))
+
+
 def located(one: Diagnostic, folder: str) -> Diagnostic:
     """A finding in a file of the workflow in `folder`, which is named as one would type it here."""
     full = os.path.join(folder, one.file)

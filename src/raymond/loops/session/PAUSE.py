@@ -6,4 +6,6 @@
 
 from raymond.loops.step import Step, end, tag
 
-end(tag("ask", Step().variable("question"), {"next": "ANSWER.py", "choices": "continue,stop"}))
+step = Step()
+how = {"next": "ANSWER.py", "choices": "continue,stop", "approve": step.settings.approve}
+end(tag("ask", step.variable("question"), how))
