@@ -679,6 +679,13 @@ LOOPS = {
         "loops/test_checks.py::test_a_dangerous_command_cannot_hide_in_tables",
         "loops/test_selection.py::test_what_is_denied_is_denied_however_it_is_run",
     ),
+    "in internal mode, a sub-agent claims without work, edits its test, records its item, or changes git's settings": (
+        "loops/test_internal.py::test_an_agent_that_says_it_is_done_is_not_believed_and_the_next_one_is_told",
+        "loops/test_internal.py::test_a_changed_test_does_not_count",
+        "loops/test_internal.py::test_nothing_is_recorded_that_was_not_handed_out",
+        "loops/test_internal.py::test_no_loop_begins_without_a_word",
+        "loops/test_internal_git.py::test_a_difference_pauses_before_anything_is_checked",
+    ),
 }
 
 ATTACKS = {
