@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,12 @@ import pytest
 from inside import DONE, Inside
 from looping import LOG
 from typist import Typist
+
+OPEN = (
+    "error: an item is open: Write the answer\n"
+    "hint: raymond continuous-session record takes what became of an item;"
+    " raymond continuous-session next --resume hands it out again\n"
+)
 
 
 @pytest.fixture
@@ -85,11 +92,8 @@ def test_what_a_person_writes_stands_in_the_prompt_as_it_is(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_an_open_item_is_handed_out_again_only_on_request(inside: Inside) -> None:
     first = inside.begin()
-    assert inside.refused("next", "--json") == (
-        "error: an item is open: Write the answer\n"
-        "hint: raymond continuous-session record takes what became of it;"
-        " raymond continuous-session next --resume hands it out again\n"
-    )
+    assert inside.refused("next", "--json") == OPEN
+    assert inside.refused("next", "--start", "--json") == OPEN
     assert inside.next("--resume") == first
     status = inside.call("status").stdout
     assert "Mode:     INTERNAL, RUNNING\n" in status
@@ -161,10 +165,8 @@ def test_an_agent_that_did_not_end_uses_up_one_attempt(inside: Inside) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["copy", "here"])
-def test_a_changed_test_does_not_count(inside: Inside, way: str) -> None:
-    inside.begin("--workspace", way)
-    inside.folder = inside.path if way == "here" else inside.folder
+def test_a_changed_test_does_not_count(inside: Inside) -> None:
+    inside.begin()
     inside.work({"check.sh": "true\n"})
     done = inside.record()
     assert (done["verdict"], done["counts"]) == ("review", False)
@@ -285,6 +287,51 @@ def test_words_of_a_person_count_for_the_next_item(inside: Inside) -> None:
     assert (second["title"], "Seven is right" in second["prompt"]) == ("Write seven", True)
 
 
+@pytest.mark.slow
+def test_no_time_begins_no_item(inside: Inside) -> None:
+    assert inside.begin("--max-time", "0s")["ended"] == "limit: the time is used up"
+
+
+@pytest.mark.slow
+def test_the_commands_that_are_told_name_the_documents(inside: Inside) -> None:
+    inside.git("mv", "docs", "the plan")
+    inside.git("commit", "-qm", "moved")
+    docs = ("--docs", "the plan")
+    first = inside.begin(*docs)
+    assert first["title"] == "Write the answer"
+    assert "next:   raymond continuous-session record --docs 'the plan'\n" in inside.call("status", *docs).stdout
+    inside.work({"answer.txt": "42\n"})
+    checking = inside.record(DONE, *docs, "--wait", "0s")
+    assert checking["command"] == "raymond continuous-session record --docs 'the plan' --json --wait 90s"
+    assert inside.record(None, *docs)["verdict"] == "passed"
+
+
+@pytest.mark.slow
+def test_what_was_brought_home_is_not_brought_again(inside: Inside) -> None:
+    inside.begin("--no-commit", "--max-sessions", "1")
+    inside.work({"answer.txt": "42\n"})
+    assert inside.record()["status"] == "done"
+    assert (inside.path / "answer.txt").read_text("utf-8") == "42\n"
+    (inside.path / "answer.txt").unlink()
+    for verb in ("next", "record"):
+        assert json.loads(inside.call(verb, "--json").stdout)["status"] == "done"
+    assert not (inside.path / "answer.txt").exists()
+
+
+@pytest.mark.slow
+def test_of_several_programs_that_ask_at_once_one_gets_the_item(inside: Inside) -> None:
+    inside.begin()
+    inside.work({"answer.txt": "42\n"})
+    inside.record()
+    argv = [sys.executable, "-m", "raymond", "continuous-session", "next", "--json"]
+    pipe = subprocess.PIPE
+    live = [
+        subprocess.Popen(argv, cwd=inside.path, env=inside.room.environment, stdout=pipe, stderr=pipe) for _ in range(4)
+    ]
+    said = [one.communicate()[0] for one in live]
+    assert [json.loads(one)["title"] for one in said if one] == ["Write the other"]
+
+
 # With others
 
 
@@ -322,7 +369,7 @@ def test_a_person_is_asked_where_the_loop_was_told_to(inside: Inside) -> None:
     refused = inside.room.raymond("answer", "n", "continue", "--no-resume")
     assert (refused.returncode, "asks for the approval of a person" in refused.stderr) == (2, True)
     assert Typist(inside.room, "answer", "n", "continue", "--no-resume").end() == 0
-    assert inside.next()["title"] == "Write the answer"
+    assert inside.next("--resume")["title"] == "Write the answer"
 
 
 @pytest.mark.slow
@@ -360,17 +407,13 @@ def test_a_cancelled_loop_is_told_of_and_its_tree_can_go(inside: Inside) -> None
 
 
 @pytest.mark.slow
-def test_a_project_that_cannot_be_copied_is_worked_on_here(inside: Inside) -> None:
+def test_a_project_that_cannot_be_copied_is_refused(inside: Inside) -> None:
     (inside.path / "venv").mkdir()
     inside.write({".git/info/exclude": "venv\n", "venv/pyvenv.cfg": f"home = {inside.path}\n"})
-    done = inside.call("next", "--start", "--id", "n", "--json")
-    assert "agents work in this checkout (venv/pyvenv.cfg names" in done.stderr
-    first = json.loads(done.stdout)
-    assert first["folder"] == str(inside.path)
-    assert "a private checkout" not in first["prompt"]
-    inside.write({"answer.txt": "42\n"})
-    assert inside.record()["verdict"] == "passed"
-    assert inside.git("branch", "--show-current") == "raymond/n"
+    said = inside.refused("next", "--start", "--json")
+    assert said.startswith("error: internal mode needs a copy of the project: venv/pyvenv.cfg names")
+    assert said.endswith("hint: raymond continuous-session start has agents of its own, which need none\n")
+    assert inside.git("for-each-ref", "refs/raymond") == ""
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inside import Inside
+from inside import DONE, Inside
 from typist import Typist
 
 pytestmark = pytest.mark.slow
@@ -21,51 +21,119 @@ def inside(tmp_path: Path) -> Inside:
 
 def _hook(inside: Inside) -> None:
     hook = inside.path / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\ntrue\n", "utf-8")
+    hook.write_text(f"#!/bin/sh\ntouch {inside.path}/../hooked\n", "utf-8")
     hook.chmod(0o755)
 
 
-def _moved(inside: Inside) -> None:
-    inside.git("update-ref", "refs/raymond/n/tip", inside.git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "mine"))
+def forged(inside: Inside, *trailers: str) -> str:
+    """A commit of an agent on top of the branch, with something in it that no check has seen."""
+    work = inside.path.parent / "forged"
+    inside.git("worktree", "add", "-q", "--detach", str(work), "raymond/n")
+    (work / "evil.txt").write_text("evil\n", "utf-8")
+    for words in (["add", "-A"], ["commit", "-qm", "\n\n".join(["feat: write the answer", "\n".join(trailers)])]):
+        inside.git("-C", str(work), *words)
+    made = inside.git("-C", str(work), "rev-parse", "HEAD")
+    inside.git("worktree", "remove", "--force", str(work))
+    return made
 
 
+SETTING, HOOK = "git's setting core.fsmonitor was changed", "the hook .git/hooks/pre-commit was added"
 CHEATS: dict[str, tuple[Callable[[Inside], object], str]] = {
-    "setting": (lambda one: one.git("config", "core.fsmonitor", "evil"), "git's setting core.fsmonitor was changed"),
-    "hook": (_hook, "the hook .git/hooks/pre-commit was added"),
-    "hooks elsewhere": (
-        lambda one: one.git("config", "core.hooksPath", "docs"),
-        "git's setting core.hookspath was",
-    ),
-    "branch": (lambda one: one.git("branch", "-f", "raymond/n", "HEAD~0"), "refs/heads/raymond/n was changed"),
+    "setting": (lambda one: one.git("config", "core.fsmonitor", "evil"), SETTING),
+    "hook": (_hook, HOOK),
+    "hooks elsewhere": (lambda one: one.git("config", "core.hooksPath", "docs"), "git's setting core.hookspath was"),
+    "branch": (lambda one: one.git("branch", "-f", "raymond/n", forged(one)), "refs/heads/raymond/n was changed"),
     "branch gone": (lambda one: one.git("branch", "-D", "raymond/n"), "refs/heads/raymond/n was removed"),
-    "tip": (_moved, "refs/raymond/n/tip was changed"),
 }
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_a_difference_pauses_before_anything_is_checked(inside: Inside, cheat: str) -> None:
-    if cheat == "branch":
-        inside.record()
-        inside.next()
-        inside.work({"two.txt": "7\n"})
-    does, told = CHEATS[cheat]
-    does(inside)
-    waits = inside.record(code=3)
+def undone(inside: Inside, waits: dict[str, object], told: str) -> None:
+    """It pauses for a person, and nothing was checked or committed."""
     assert waits["status"] == "waiting"
-    assert waits["question"].startswith(f"while the item was handed out, {told}")
-    assert (
-        inside.git("ls-tree", "--name-only", "refs/raymond/n/tip", "two.txt" if cheat == "branch" else "answer.txt")
-        == ""
-    )
-    status = inside.call("status").stdout
-    assert "Mode:     INTERNAL, PAUSED\n" in status
-    assert told in status
+    assert str(waits["question"]).startswith(f"git is not told the same as before: {told}")
+    assert not (inside.path / "../hooked").exists()
+    for name in ("evil.txt", "two.txt"):
+        assert inside.git("ls-tree", "--name-only", "refs/raymond/n/tip", name) == ""
     refused = inside.room.raymond("answer", "n", "continue", "--no-resume")
     assert (refused.returncode, "asks for the approval of a person" in refused.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_difference_pauses_before_anything_is_checked(inside: Inside, cheat: str) -> None:
+    does, told = CHEATS[cheat]
+    does(inside)
+    undone(inside, inside.record(code=3), told)
+    status = inside.call("status").stdout
+    assert "Mode:     INTERNAL, PAUSED\n" in status
+    assert told in status
+
+
+@pytest.mark.parametrize("cheat", ["hook", "branch"])
+def test_a_difference_that_is_made_between_two_items_pauses_before_the_next_one(inside: Inside, cheat: str) -> None:
+    assert inside.record()["verdict"] == "passed"
+    does, told = CHEATS[cheat]
+    does(inside)
+    undone(inside, inside.next(code=3), told)
+    assert Typist(inside.room, "answer", "n", "continue", "--no-resume").end() == 0
+    assert inside.next("--resume")["title"] == "Write the other"
+
+
+def test_a_difference_that_the_check_itself_makes_pauses_after_the_next_attempt(tmp_path: Path) -> None:
+    check = "sh prog.sh && grep -q 42 answer.txt\n"
+    inside = Inside(tmp_path, **{"check.sh": check})
+    inside.begin()
+    inside.work({"prog.sh": f"git -C {inside.path} config core.fsmonitor evil; exit 1\n"})
+    assert inside.record()["attempt"] == 2
+    inside.work({"prog.sh": "exit 0\n", "answer.txt": "42\n"})
+    undone(inside, inside.record(code=3), SETTING)
+
+
+@pytest.mark.parametrize("what", ["tip", "vouched", "own", "base"])
+@pytest.mark.parametrize("trailers", [(), ("Raymond-Run: n", "Raymond-Item: n/1")], ids=["bare", "forged"])
+def test_what_raymond_did_not_commit_is_not_built_on(inside: Inside, what: str, trailers: tuple[str, ...]) -> None:
+    """It is refused where it would be used, and the loop ends well once the reference is back."""
+    there, made = inside.git("rev-parse", f"refs/raymond/n/{what}"), forged(inside, *trailers)
+    inside.git("update-ref", f"refs/raymond/n/{what}", made)
+    inside.work({"two.txt": "7\n"})
+    heard = []
+    for verb, said in (("record", DONE), ("next", None), ("record", DONE)):
+        done = inside.call(verb, "--json", said=said)
+        heard.append(done.stdout + done.stderr)
+    moved = f"refs/raymond/n/{what} is not where Raymond left it"
+    assert any(moved in one for one in heard), heard
+    assert '"exit_code": 0' not in heard[-1]
+    inside.git("update-ref", f"refs/raymond/n/{what}", there)
+    inside.room.raymond("answer", "n", "continue", "--no-resume")
+    for _ in range(3):
+        inside.call("next", "--resume")
+        inside.call("record", said=DONE)
+    assert inside.next()["exit_code"] == 0
+    counted = [one for one in inside.subjects if not one.startswith("chore")]
+    assert counted == ["start", "feat: write the answer", "feat: write the other"]
+    assert not inside.has("evil.txt")
+
+
+def test_no_loop_continues_a_branch_that_was_moved(inside: Inside) -> None:
+    inside.git("update-ref", "refs/raymond/n/tip", forged(inside))
+    assert inside.room.raymond("cancel", "n").returncode == 0
+    again = inside.call("next", "--start", "--id", "m")
+    assert (again.returncode, "refs/raymond/n/tip is not where Raymond left it" in again.stderr) == (1, True)
+
+
+def test_ordinary_work_of_a_person_is_no_difference(inside: Inside) -> None:
+    inside.git("init", "-q", "--bare", str(inside.path / "../remote.git"))
+    inside.git("switch", "-q", "-c", "feature")
+    inside.write({"mine.txt": "mine\n"})
+    inside.commit("mine")
+    inside.git("push", "-q", "-u", str(inside.path / "../remote.git"), "feature")
+    inside.git("stash", "list")
+    assert inside.room.raymond("continuous-session", "learn", "x").returncode == 0
+    assert inside.record()["verdict"] == "passed"
+    assert inside.next()["title"] == "Write the other"
+
+
 def test_a_person_who_knows_about_it_lets_it_go_on(inside: Inside) -> None:
-    inside.git("config", "branch.main.remote", "origin")
+    inside.git("config", "remote.origin.url", "elsewhere")
     inside.record(code=3)
     assert Typist(inside.room, "answer", "n", "continue", "--no-resume").end() == 0
     assert inside.record(None)["verdict"] == "passed"
@@ -80,8 +148,8 @@ def test_a_person_who_does_not_sets_the_item_aside_and_ends_the_loop(inside: Ins
     assert Typist(inside.room, "answer", "n", "stop", "--no-resume").end() == 0
     end = inside.record(None)
     assert (end["status"], end["verdict"], end["ended"]) == ("done", "review", "stopped: on request")
-    assert "the hook .git/hooks/pre-commit was added" in end["reason"]
-    assert inside.subjects == ["start", *["chore(loop): records"] * 3]
+    assert HOOK in end["reason"]
+    assert not inside.has("answer.txt")
     assert "answer.txt" in inside.git("ls-tree", "--name-only", "refs/raymond/n/1.1")
 
 

@@ -43,9 +43,9 @@ def command(claude: bool, folder: str | None, plugin: str | None, force: bool) -
         raise UsageError("init needs to know what to set up", hint=hint)
     if folder is not None and not claude:
         raise UsageError("--dir goes with --claude", hint="raymond init --claude --dir DIR")
-    for flag, given in (("--dir", folder), ("--plugin", plugin)):
+    for given, hint in ((folder, "raymond init --claude --dir DIR"), (plugin, "raymond init --plugin DIR")):
         if given is not None and not given.strip():
-            raise UsageError(f"{flag} needs the name of a folder", hint=f"raymond init {flag} DIR")
+            raise UsageError(f"{hint.split()[-2]} needs the name of a folder", hint=hint)
     if claude:
         if folder is None:
             _check_top()

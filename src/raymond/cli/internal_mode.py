@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from raymond.cli import background, flags, loop_flags, loop_verbs, texts
-from raymond.cli.flags import Duration, ShowFlags, StartFlags
+from raymond.cli.flags import Duration, LimitFlags, ShowFlags, StartFlags
 from raymond.cli.loop_start import Start
 from raymond.control import runs, steer
 from raymond.control.handle import RunHandle
@@ -24,14 +24,14 @@ from raymond.loops import ending, failing, finding, starting, summary
 from raymond.loops.formats.foreign_text import cut
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.narrator import Narrator
-from raymond.loops.next_item import HAND
+from raymond.loops.next_item import LEASE
 from raymond.redaction import Secrets
 
 _Document = dict[str, Any]
 _WITHOUT = {"--pause", "--pause-on-fail", "--summary-prompt", "--workflow", "--yes", "--create-tasks"}
 """Flags of loops that are about agents and scripts that Raymond starts."""
 _UNUSED: _Document = {"pause": 0.0, "pause_on_fail": False, "summary_prompt": "", "create_tasks": False, "yes": True}
-_CONTINUING = frozenset(["docs", "as_json", "resumes", "wait"])
+_CONTINUING = frozenset(["docs", "as_json", "resumes", "wait", "starts"])
 """Flags of `next` that are not only for a loop that begins."""
 _OPENS = "docs/loops.md of Raymond says what a loop works through"
 _WAIT = 60.0
@@ -56,7 +56,6 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Callab
         click.option("--start", "starts", is_flag=True, help="If no loop is open, begin one, with these flags:"),
         click.option("--id", "id_", default="", metavar="ID", help="Name the loop; the id must be new."),
         click.option("--max-time", type=Duration(), metavar="TIME", help="Begin no item after this long, e.g. 2h."),
-        click.option("--workspace", type=click.Choice(("copy", "here")), help="Where agents work (copy)."),
         *(one for one in (*own, *loop_flags.COMMON) if not set(flags.option(one).opts) & _WITHOUT),
     )
 
@@ -67,9 +66,10 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Callab
             raise UsageError(f"{typed[0]} is for a loop that begins", hint=hint)
         there = _find(loop, given["docs"])
         if starts and (there is None or there.run.is_over):
-            deadline = time() + given["max_time"] if given["max_time"] else 0.0
+            deadline = 0.0 if given["max_time"] is None else time() + given["max_time"]
             more = {**settings(given | _UNUSED), "internal": True, "deadline": deadline}
-            start = Start(loop, StartFlags(id_=given["id_"], workspace=given["workspace"]), given | _UNUSED, "", _OPENS)
+            flags_ = StartFlags(id_=given["id_"], workspace="copy", limits=LimitFlags(budget=0.0))
+            start = Start(loop, flags_, given | _UNUSED, "", _OPENS)
             with contextlib.redirect_stdout(io.StringIO()) as told:
                 begun = start.begin(more)
             if isinstance(begun, int):
@@ -78,6 +78,8 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Callab
             there = LoopRun(begun.project, begun.read())
         else:
             there = _found(loop, given["docs"])
+            if ignored := loop_verbs.unheeded(_CONTINUING):
+                loop_verbs.tell(f"the loop goes on with the settings it has: {', '.join(ignored)} does not count")
             _ask(there, resumes=resumes)
         return _print(_settled(there, wait, "next --resume"), as_json=as_json)
 
@@ -117,37 +119,30 @@ def _found(loop: str, docs: str) -> LoopRun:
 
 
 def _ask(loop: LoopRun, *, resumes: bool) -> None:
-    """Ask for the next item; refused while one is open, but for one that `resumes`."""
-    name = f"raymond {loop.loop}"
-    if loop.run.is_over:
-        return
-    if loop.handed and not resumes:
-        hint = f"{name} record takes what became of it; {name} next --resume hands it out again"
-        raise UsageError(f"an item is open: {_title(loop)}", hint=hint)
-    if loop.worker and not resumes and not loop.needs_person:
-        raise _checked(loop)
+    """Ask for the next item. One that is open, or a loop that was cut off, is only for a program that `resumes`."""
     if loop.rests and not _is_driven(loop):
         starting.check_alone(loop.project, loop.checkout, loop.settings, loop.id)
         _answer(loop, "continue")
+    elif not (resumes or loop.needs_person or loop.run.is_over):
+        takes, again = (finding.command(loop, verb) for verb in ("record", "next --resume"))
+        what = f"an item is open: {_title(loop)}" if loop.leased else "the loop is at work, or was cut off"
+        raise UsageError(what, hint=f"{takes} takes what became of an item; {again} hands it out again")
 
 
 def _take(loop: LoopRun, reply: str) -> None:
     """Take what became of the item that is open; without a word, it is waited for."""
-    name = f"raymond {loop.loop}"
-    if loop.handed and reply and not _is_driven(loop):
+    if loop.leased and reply and not _is_driven(loop):
         _answer(loop, reply)
-    elif reply and loop.ledger.open:
-        raise _checked(loop)
-    elif reply or not (loop.ledger.entries or loop.ledger.open):
-        raise UsageError("no item is open", hint=f"{name} next")
-    elif _attempt(loop) == 1:
-        hint = f"{name} record <<'END' with what was said, or record --failed REASON"
+    elif reply and (loop.run.is_over or not loop.ledger.open):
+        raise UsageError("no item is open", hint=finding.command(loop, "next"))
+    elif reply and loop.needs_person:
+        raise UsageError("a person has to decide first", hint=finding.command(loop, "status"))
+    elif reply:
+        hint = f"{finding.command(loop, 'record')} --wait 90s says what became of it"
+        raise UsageError("the last item is being checked", hint=hint)
+    elif _attempt(loop) == 1 or not (loop.ledger.entries or loop.ledger.open):
+        hint = f"{finding.command(loop, 'record')} <<'END' with what was said, or record --failed REASON"
         raise UsageError("there is nothing on standard input: what became of the item?", hint=hint)
-
-
-def _checked(loop: LoopRun) -> UsageError:
-    hint = f"raymond {loop.loop} record --wait 90s says what became of it"
-    return UsageError("the last item is being checked", hint=hint)
 
 
 def end(loop: LoopRun) -> str:
@@ -158,7 +153,7 @@ def end(loop: LoopRun) -> str:
 
 def _answer(loop: LoopRun, text: str) -> None:
     """Answer what the loop asks the program."""
-    agent, face = loop.handed or loop.rests, Narrator(loop.project.tree, loop.loop, lambda _: None)
+    agent, face = loop.leased or loop.rests, Narrator(loop.project.tree, loop.loop, lambda _: None)
     assert agent is not None
     told = steer.answer(loop.project, loop.id, agent.id, text, question=agent.asks, face=face)
     if isinstance(told, Refusal):
@@ -185,12 +180,18 @@ def _settled(loop: LoopRun, wait: float, again: str) -> _Document:
         is_driven = _is_driven(loop)
         loop = LoopRun(loop.project, RunHandle(loop.project, loop.id).read())
         if not is_driven:
-            if is_launched or loop.handed or loop.rests or loop.needs_person or loop.run.is_over:
+            if loop.run.is_over:
+                if ending.is_concluded(loop):
+                    return _became(loop)
+            elif loop.leased or loop.rests or loop.needs_person or (is_launched and loop.run.stop):
                 return _became(loop)
-            _launch(loop)
-            is_launched = True
+            elif not is_launched:
+                _launch(loop)
+                is_launched = True
+            else:
+                until = 0.0  # its process was killed
         if monotonic() >= until:
-            command = f"raymond {loop.loop} {again} --json --wait 90s"
+            command = f"{finding.command(loop, again)} --json --wait 90s"
             return {"status": "checking", "workflow_id": loop.id, "title": _title(loop), "command": command}
         sleep(_POLL)
 
@@ -209,10 +210,9 @@ def _launch(loop: LoopRun) -> None:
 def _became(loop: LoopRun) -> _Document:
     about: _Document = {"workflow_id": loop.id}
     if loop.run.is_over:
-        ending.conclude(loop)  # its process may have been killed before it did
         about |= _last(loop) | {"ended": summary.how(loop), "exit_code": ending.code_of(loop)}
         return {"status": "done", **about, "summary": summary.text(loop)}
-    if loop.handed:
+    if loop.leased:
         return {"status": "item", **about, **_item(loop)}
     if loop.rests:
         return {"status": "recorded", **about, **_last(loop), "remaining": len(summary.remaining(loop))}
@@ -230,7 +230,7 @@ def _last(loop: LoopRun) -> _Document:
 
 
 def _item(loop: LoopRun) -> _Document:
-    opened, agent, attempt = loop.ledger.open, loop.handed, _attempt(loop)
+    opened, agent, attempt = loop.ledger.open, loop.leased, _attempt(loop)
     assert opened is not None
     assert agent is not None
     return {
@@ -247,7 +247,7 @@ def _item(loop: LoopRun) -> _Document:
 
 def _attempt(loop: LoopRun) -> int:
     """How often the item that is open was handed out."""
-    return (loop.handed.visits or {}).get(HAND, 1) if loop.handed else 0
+    return (loop.leased.visits or {}).get(LEASE, 1) if loop.leased else 0
 
 
 def _title(loop: LoopRun) -> str:
@@ -263,5 +263,5 @@ def _text(document: _Document) -> str:
     """The same for people."""
     keys = ("title", "status", "verdict", "reason", "question", "command")
     whole = document.get("prompt") or document.get("summary")
-    lines = whole.splitlines() if whole else [f"{key}: {document[key]}" for key in keys if document.get(key)]
-    return "\n".join(said(one, sys.stdout) for one in lines)
+    told = whole or "\n".join(f"{key}: {document[key]}" for key in keys if document.get(key))
+    return "\n".join(said(one, sys.stdout) for one in told.splitlines())

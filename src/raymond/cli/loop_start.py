@@ -83,8 +83,13 @@ class Start:
         """The settings, with where agents work."""
         asks = prompt.can_ask() and not self.given.show.detach
         settings = loop_flags.settings(self.loop, options.id, self.own, strict=options.strict, asks=asks)
-        internal = bool(more.get("internal"))
-        way, why, carry = place(self._workflow, options, checkout, internal=internal)
+        try:
+            way, why, carry = place(self._workflow, options, checkout)
+        except UsageError as error:
+            if not more.get("internal"):
+                raise
+            hint = f"raymond {self.loop} start has agents of its own, which need none"
+            raise UsageError(f"internal mode needs a copy of the project: {error}", hint=hint) from None
         return replace(settings, way=way, why=why, carry=carry, **more)
 
     @property
@@ -157,13 +162,10 @@ class Start:
         return 0
 
 
-def place(
-    workflow: str, options: Choices, checkout: Folder, *, internal: bool = False
-) -> tuple[Way, str, tuple[str, ...]]:
+def place(workflow: str, options: Choices, checkout: Folder) -> tuple[Way, str, tuple[str, ...]]:
     """Where the agents of a loop work, why not further apart, and what they carry along."""
     loaded = starts.load(workflow, options.overrides)
-    ways: tuple[Way, ...] = ("copy",) if internal else ("isolated", "copy")
-    way, why = starting.way_of(runs.here(), checkout.top, options.workspace, loaded, options, ways)
+    way, why = starting.way_of(runs.here(), checkout.top, options.workspace, loaded, options)
     return way, why, tuple(loaded.workflow.settings.carry)
 
 

@@ -51,8 +51,39 @@ class Branch(Struct, frozen=True):
         return f"refs/raymond/{self.id}/{what}"
 
     def commit_of(self, what: str) -> str:
-        """What such a reference names; empty when there is none."""
-        return git.reference(self.top, self.reference(what))
+        """What such a reference names, empty when there is none; refused if Raymond did not let it name that."""
+        there, known = git.reference(self.top, self.reference(what)), self._known(what)
+        if known and there not in known and (there or what != TIP):
+            name = self.reference(what)
+            raise BranchGone(f"{name} is not where Raymond left it", hint=f"git update-ref {name} {known[-1]}")
+        return there
+
+    def _known(self, what: str) -> list[str]:
+        """What such a reference may name; nothing where that is not known."""
+        with contextlib.suppress(OSError):
+            return files.contents(self._note(what)).decode("ascii", "replace").split()
+        return []
+
+    def _note(self, what: str) -> str:
+        return os.path.join(os.path.dirname(self.lock), f"at-{what}")
+
+    def note(self) -> None:
+        """Note where the references of a loop that begins are: something else may move them."""
+        make_private(os.path.dirname(self.lock))
+        for what in (TIP, BASE, VOUCHED, OWN):
+            files.replace(self._note(what), git.reference(self.top, self.reference(what)).encode(), durable=True)
+
+    def _let(self, what: str, commit: str, before: str = "") -> bool:
+        """Let such a reference name a commit, if it names `before` now; whether it does. A kill leaves both known."""
+        make_private(os.path.dirname(self.lock))
+        known = [*self._known(what)[-1:], commit]
+        files.replace(self._note(what), " ".join(known).encode(), durable=True)
+        if before and not publish.move(self.top, self.reference(what), commit, before):
+            return False
+        if not before:
+            publish.ask(self.top, "update-ref", "--no-deref", self.reference(what), commit)
+        files.replace(self._note(what), commit.encode())
+        return True
 
     @property
     def tip(self) -> str:
@@ -93,7 +124,7 @@ class Branch(Struct, frozen=True):
         """Make a commit on top of `parent` and let the branch end with it; refused if it ends with another one."""
         publish.send(self.repository, self.top, [tree], [parent])
         made = publish.commit(self.top, tree, [parent], message, time())
-        if not publish.move(self.top, self.reference(TIP), made, parent):
+        if not self._let(TIP, made, parent):
             raise BranchGone(f"{self.reference(TIP)} was moved meanwhile", hint="look at it, then try again")
         self.follow()
         return made
@@ -154,14 +185,14 @@ class Branch(Struct, frozen=True):
             return there
         publish.send(self.repository, self.top, [tree], [parent])
         made = publish.commit(self.top, tree, [parent], message, time())
-        publish.ask(self.top, "update-ref", "--no-deref", self.reference(what), made)
+        self._let(what, made)
         return made
 
     def vouch(self, what: str, tree: str) -> None:
         """Let `vouched` or `own` name this tree."""
         tip = self.tip
         if self.repository.tree_of(tip) == tree:
-            publish.ask(self.top, "update-ref", "--no-deref", self.reference(what), tip)
+            self._let(what, tip)
         else:
             self.keep(what, tree, f"raymond: what decides checks ({what})\n", tip)
 

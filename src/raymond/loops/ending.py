@@ -19,6 +19,7 @@ from raymond.loops.settings import RALPH
 from raymond.loops.step import TROUBLE, told
 from raymond.machine.run import Run
 from raymond.store.project import Project
+from raymond.system import processes
 from raymond.views.status import exit_code
 
 
@@ -37,7 +38,7 @@ def conclude(loop: LoopRun) -> None:
     if loop.ledger.ended == "refused":
         _withdraw(loop)
         return
-    if loop.handed or loop.rests:
+    if loop.leased or loop.rests:
         return  # another program goes on with it
     if loop.has_branch:
         with _told("the summary was not written to the branch"):
@@ -52,6 +53,18 @@ def conclude(loop: LoopRun) -> None:
         error = summary.failure(loop.run) if status == "failed" else ""
         with _told("the state file was not written"):
             state.write(path, loop.id, loop.settings, loop.ledger, status, snapshot, pid=os.getpid(), error=error)
+
+
+def is_concluded(loop: LoopRun) -> bool:
+    """Whether it is written down how a loop ended; done here if the process that drove it was killed before."""
+    given = state.told(loop.checkout.state(loop.loop))
+    if given.get("workflow_id") != loop.id or given.get("status") not in ("running", "stopping"):
+        return True
+    pid = given.get("pid")
+    if isinstance(pid, int) and processes.alive(pid, processes.start_time(pid)):
+        return False
+    conclude(loop)
+    return True
 
 
 def _withdraw(loop: LoopRun) -> None:

@@ -26,9 +26,6 @@ from raymond.store.project import Project
 from raymond.system import git
 from raymond.workspace import publish
 
-_DOCS = "docs"
-"""The default folder of documents."""
-
 
 def ids(project: Project, loop: str = "") -> Iterator[str]:
     """The runs of this project that are loops, or loops of one kind, the latest first."""
@@ -79,13 +76,7 @@ def command(loop: LoopRun, verb: str) -> str:
     """A command for this loop, as it is typed here."""
     here, there = os.path.realpath(os.getcwd()), os.path.realpath(loop.checkout.cwd)
     where = "" if here == there else f"{pasted.flag('-C', os.path.relpath(there, here), 'DIR')} "
-    return f"raymond {where}{loop.loop} {verb}{flag_of(loop)}"
-
-
-def flag_of(loop: LoopRun) -> str:
-    """The flag that names its folder, after a blank; empty for the default."""
-    docs = os.path.normpath(loop.checkout.docs)
-    return "" if docs == _DOCS else f" {pasted.flag('--docs', docs, 'DIR')}"
+    return f"raymond {where}{loop.loop} {verb}{loop.docs_flag}"
 
 
 class Found(Struct, frozen=True):

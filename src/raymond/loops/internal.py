@@ -1,7 +1,7 @@
 """Internal mode: another program has the items of a loop done by agents of its own. An item is a question to it.
 
 The question is the prompt for an agent, and the answer is what that agent said last: everything before and after is the
-same as for agents that Raymond starts itself. What those agents could have done to git is compared, not prevented.
+same as for agents that Raymond starts itself. What else those agents could tell git is compared, not prevented.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from raymond.digests import sha256
 from raymond.language import template
-from raymond.loops.branch import TIP, Branch
+from raymond.loops.branch import Branch
 from raymond.loops.documents import LOGS
 from raymond.loops.settings import Settings
 from raymond.system import files, git
@@ -33,8 +33,8 @@ You are continuing an autonomous {name} loop.
 
 Current state file: {state}
 
-Continue the {name} loop. This is {count}. Work in `{folder}`{what}: change into it first, and do not write anywhere \
-else. Do not start another agent, and do not run `raymond`."""
+Continue the {name} loop. This is {count}. Work in `{folder}`, a private checkout of this project: change into it \
+first, and do not write anywhere else. Do not start another agent, and do not run `raymond`."""
 
 
 # In a step
@@ -49,7 +49,6 @@ def opening(step: "Step", settings: Settings, count: str) -> str:
         logs=place.outside(checkout.path(LOGS)),
         count=count,
         folder=place.outside(step.cwd),
-        what="" if place.way == "here" else ", a private checkout of this project",
     )
 
 
@@ -62,55 +61,46 @@ def prompt(step: "Step") -> str:
 
 
 def note(step: "Step") -> None:
-    """Keep what git is told, before an agent of another program is at work."""
+    """Take what git is told now for right."""
     files.replace(step.file(_SEEN), json.dumps(_told(step.top, step.branch)).encode(), durable=True)
 
 
 def changed(step: "Step") -> list[str]:
-    """What git is told differently since then."""
-    before: dict[str, str] = json.loads(files.contents(step.file(_SEEN)))
-    after = _told(step.top, step.branch)
-    if _is_own(step.branch, before.get(step.branch.reference(TIP), "")):
-        tip = step.branch.tip
-        before |= {name: tip for name, one in _references(step.branch).items() if one == tip and name in before}
-    differing = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-    verbs = ("added" if name not in before else "changed" if name in after else "removed" for name in differing)
-    return [f"{name} was {verb}" for name, verb in zip(differing, verbs, strict=True)]
-
-
-def _is_own(branch: Branch, before: str) -> bool:
-    """Whether Raymond alone has committed since then: records, and what a person says to the loop."""
-    if not before or not publish.contains(branch.top, branch.tip, before):
-        return False
-    asked = "--format=%(trailers:key=Raymond-Run,valueonly,separator=%x20)"
-    said = publish.ask(branch.top, "log", asked, f"{before}..{branch.tip}", "--").decode("utf-8", "replace")
-    return all(line.strip() == branch.id for line in said.splitlines())
+    """What git is told differently since the loop began, or since a person saw it last."""
+    try:
+        before: dict[str, str] = json.loads(files.contents(step.file(_SEEN)))
+    except FileNotFoundError:
+        note(step)
+        return []
+    after, name = _told(step.top, step.branch), f"refs/heads/{step.branch.name}"
+    if after.get(name) == step.branch.tip:
+        before[name] = after[name]  # Raymond lets it follow
+    differing = sorted(one for one in {*before, *after} if before.get(one) != after.get(one))
+    verbs = ("added" if one not in before else "changed" if one in after else "removed" for one in differing)
+    return [f"{one} was {verb}" for one, verb in zip(differing, verbs, strict=True)]
 
 
 def question(found: list[str]) -> str:
     """What a person is asked about that."""
-    told = f"while the item was handed out, {', '.join(found)}".replace("</", "< /")
-    return f"{told}\nNothing was checked yet. `continue` goes on; `stop` sets the item aside and ends the loop."
+    told = f"git is not told the same as before: {', '.join(found)}".replace("</", "< /")
+    return f"{told}\nNothing was checked or begun since. `continue` takes it for right; `stop` ends the loop."
 
 
 def _told(top: str, branch: Branch) -> dict[str, str]:
     """The loop's branch, git's settings and the hooks, each by its name; of most of it, a digest."""
-    told = _references(branch)
+    name = f"refs/heads/{branch.name}"
+    told = {name: commit} if branch.name and (commit := git.reference(top, name)) else {}
     for key, value in git.settings(top):
-        name = f"git's setting {key}"  # it may have several values
-        told[name] = sha256(f"{told.get(name, '')}{value}".encode()).hexdigest()
+        if not key.startswith("branch."):  # git itself writes these, when a person switches or pushes
+            setting = f"git's setting {key}"  # it may have several values
+            told[setting] = sha256(f"{told.get(setting, '')}{value}".encode()).hexdigest()
     named = publish.settings(top).get("core.hookspath", "")
     own = os.path.join(git.directories(top)[1], "hooks")
     for folder in {own, os.path.join(top, os.path.expanduser(named)) if named else own}:
         for above, _, names in os.walk(folder):
-            for path in (os.path.join(above, name) for name in names):
+            for path in (os.path.join(above, one) for one in names):
                 with contextlib.suppress(OSError):
                     content = files.contents(path) if os.path.isfile(path) else b""
                     mode = b"%o " % os.stat(path).st_mode
                     told[f"the hook {os.path.relpath(path, top)}"] = sha256(mode + content).hexdigest()
     return told
-
-
-def _references(branch: Branch) -> dict[str, str]:
-    names = [branch.reference(TIP), *([f"refs/heads/{branch.name}"] if branch.name else [])]
-    return {name: commit for name in names if (commit := git.reference(branch.top, name))}

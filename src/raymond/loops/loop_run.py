@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable
 from functools import cached_property
 
+from raymond import pasted
 from raymond.loops import documents, ledger, settings
 from raymond.loops.branch import LEFT, TIP, Branch
 from raymond.loops.documents import Documents, Folder, stored
 from raymond.loops.ledger import Ledger
-from raymond.loops.next_item import HAND, REST, STOP
+from raymond.loops.next_item import LEASE, REST, STOP
 from raymond.loops.selection import Selection, without
 from raymond.loops.sources import source_of
 from raymond.loops.step import FAILS, branch_of, place_of
@@ -21,7 +22,10 @@ from raymond.system import git
 from raymond.system.files import make_private
 from raymond.views.status import waits_for_review
 from raymond.workspace.place import Place
-from raymond.workspace.publish import Person
+from raymond.workspace.publish import Person, contains
+
+_DOCS = "docs"
+"""The default folder of documents."""
 
 
 class LoopRun:
@@ -82,7 +86,13 @@ class LoopRun:
     def left(self) -> str:
         """The reference with what items that did not count have left in the tree; empty when that is nothing."""
         left = self.branch.commit_of(LEFT) if self.has_branch else ""
-        return self.branch.reference(LEFT) if left and left != self.branch.tip else ""
+        return self.branch.reference(LEFT) if left and not contains(self.top, self.branch.tip, left) else ""
+
+    @property
+    def docs_flag(self) -> str:
+        """The flag that names its folder of documents, after a blank; empty for the default."""
+        docs = os.path.normpath(self.checkout.docs)
+        return "" if docs == _DOCS else f" {pasted.flag('--docs', docs, 'DIR')}"
 
     @property
     def is_stopping(self) -> bool:
@@ -95,9 +105,9 @@ class LoopRun:
         return next((one for one in self.run.agents.values() if "item" in (one.variables or {})), None)
 
     @property
-    def handed(self) -> Agent | None:
+    def leased(self) -> Agent | None:
         """Internal mode: the agent whose item another program has."""
-        return self._asking(HAND)
+        return self._asking(LEASE)
 
     @property
     def rests(self) -> Agent | None:
@@ -113,7 +123,7 @@ class LoopRun:
     @property
     def asking(self) -> Agent | None:
         """The agent whose question a person has to answer."""
-        others = (self.handed, self.rests)
+        others = (self.leased, self.rests)
         for one in () if self.run.is_over else self.run.agents.values():
             if one.status == ASKING and one not in others:
                 return one

@@ -31,7 +31,7 @@ def status_of(found: Found) -> str:
         return ending.status_of(loop)
     if loop.is_stopping:
         return "stopping"
-    if loop.handed or loop.rests:
+    if loop.leased or loop.rests:
         return "running"
     is_paused = loop.run.stop or loop.asking or found.status == "paused"
     return "running" if found.is_driven else "paused" if is_paused else "interrupted"

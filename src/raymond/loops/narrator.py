@@ -107,7 +107,7 @@ class Narrator(Quiet):
         match event:
             case StepFinished() if state in _WORK:
                 return [log_line.implemented()]
-            case AskEnded(state="HANDED.py"):
+            case AskEnded(state="RETURNED.py"):
                 return [log_line.implemented()]
             case StepStarted(phase="gate"):
                 return [log_line.verifying(item.check)]

@@ -24,7 +24,9 @@ from raymond.loops.step import Step, document, tag
 PAUSING, CONTINUE = "Iteration failed. Pausing for review.", "Press enter to continue or Ctrl+C to abort..."
 PAUSE = "PAUSE.py"
 """The state that asks whether the loop goes on."""
-HAND, REST = "HAND.py", "REST.py"
+GIT = "git"
+"""The label of the agent that asks about what git was told."""
+LEASE, REST = "LEASE.py", "REST.py"
 """The states in which internal mode waits: until an item is done, and until the next one is asked for."""
 STOP = "stop"
 """The file in the folder of the loop that asks it to stop after the item it is at."""
@@ -78,8 +80,14 @@ def turn(step: Step) -> list[str]:
         write_state(step, ledger, "paused", looked)
         given = asked or f"{looked.trouble}\n{CONTINUE}".replace("</", "< /")
         return [tag("fork", PAUSE, {"question": given}), wait(ledger)]
-    if step.settings.internal and ledger.asked != len(ledger.entries):
-        return [tag("fork", REST), wait(ledger)]
+    if step.settings.internal:
+        from raymond.loops import internal
+
+        if ledger.asked != len(ledger.entries):
+            return [tag("fork", REST), wait(ledger)]
+        if found := internal.changed(step):
+            write_state(step, ledger, "paused", looked)
+            return [tag("fork", PAUSE, {"label": GIT, "question": internal.question(found)}), wait(ledger)]
     return begin(step, ledger, looked)
 
 
@@ -91,6 +99,10 @@ def collected(step: Step) -> Ledger:
             take_closing(ledger, outcome)
         elif outcome["state"] in (PAUSE, REST, "ANSWER.py"):
             answered(ledger, outcome)
+            if outcome["label"] == GIT and not ledger.ended:
+                from raymond.loops import internal
+
+                internal.note(step)
         elif outcome["status"] == "done":
             ledger.entries.append(entry_of(json.loads(outcome["result"])))
         else:
@@ -334,7 +346,6 @@ def _told(step: Step, opened: Opened, item: Item, looked: Looked) -> dict[str, s
         "title": item.title,
         "details": item.details,
         "checks": opened.checks,
-        "sealed": opened.checks if settings.internal and settings.way == "here" else "",
         "check_timeout": f"{opened.timeout:g}s",
         "seal": "\n".join(item.metadata.seal),
         "may": "\n".join(opened.may),

@@ -110,7 +110,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def worker(self) -> str:
         """The state in which an agent works on an item."""
-        return "HAND.py" if self.internal else "WORK.md"
+        return "LEASE.py" if self.internal else "WORK.md"
 
     @property
     def owns_plans(self) -> bool:

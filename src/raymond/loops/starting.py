@@ -63,21 +63,28 @@ _NEEDED = {
 _NO_ACCOUNT = "without an account: --replies FILE, e.g. with `WORK: ITERATION_COMPLETE`"
 
 
-_PLACED = ("WORK.md", "REJECTED.md", "PLAN.md", "CLOSING.md", "CHECK.py", "RECHECK.py", "VERIFY.py", "BEFORE.py")
+_PLACED = (
+    "WORK.md",
+    "REJECTED.md",
+    "PLAN.md",
+    "CLOSING.md",
+    "CHECK.py",
+    "RECHECK.py",
+    "CHECK_RETURNED.py",
+    "BEFORE.py",
+)
 """The states in which agents work, and those that have nothing but a gate."""
 
 
-def way_of(
-    project: Project, top: str, asked: str, loaded: Loaded, options: Choices, ways: tuple[Way, ...]
-) -> tuple[Way, str]:
-    """The first of these ways that is possible on this machine, and why not an earlier one; refused if it was asked."""
+def way_of(project: Project, top: str, asked: str, loaded: Loaded, options: Choices) -> tuple[Way, str]:
+    """How far apart agents can work on this machine, and why not further; refused if that was asked for."""
     why = ""
-    for way in ways:
+    for way in ("isolated", "copy"):
         if asked and asked != way:
             continue
         try:
             _check_way(project, top, way, loaded, options)
-            return way, why
+            return ("isolated" if way == "isolated" else "copy"), why
         except (UsageError, BackendError) as error:
             if asked:
                 raise
@@ -315,7 +322,9 @@ def begin(loaded: Loaded, choices: Choices, settings: Settings, draft: Draft | N
         return starts.begin_here(loaded, choices)
     draft.publish()
     try:
-        return starts.begin_here(loaded, choices)
+        handle = starts.begin_here(loaded, choices)
+        draft.branch.note()
+        return handle
     except BaseException:
         draft.branch.withdraw()
         raise

@@ -26,7 +26,7 @@ def write(
     error: str = "",
 ) -> None:
     """Write a state file; what others have put into it stays. `error` says why the loop has failed."""
-    before = _read(path)
+    before = told(path)
     now = instant(time())
     began = before.get("startedAt") if before.get("workflow_id") == id else None
     known = _known(settings, ledger, status, snapshot, began or now, now)
@@ -37,7 +37,7 @@ def write(
 
 def note(path: str, id: str, settings: Settings, entry: Entry) -> None:
     """Write into a state file how an item has just ended; the next one that is written has the same."""
-    before = _read(path)
+    before = told(path)
     if before.get("workflow_id") != id:
         return
     now = instant(time())
@@ -55,10 +55,10 @@ def note(path: str, id: str, settings: Settings, entry: Entry) -> None:
 
 def is_of(path: str, id: str) -> bool:
     """Whether a state file tells of this loop."""
-    return _read(path).get("workflow_id") == id
+    return told(path).get("workflow_id") == id
 
 
-def _read(path: str) -> dict[str, Any]:
+def told(path: str) -> dict[str, Any]:
     try:
         return state_file.read(documents.beginning(path) or "{}")
     except state_file.Broken:

@@ -297,7 +297,7 @@ def told(error: Exception) -> str:
     """What went wrong, and the way out."""
     if isinstance(error, OSError):
         what = (error.strerror or type(error).__name__).lower()
-        return f"{error.filename}: {what}" if error.filename else what
+        return f"{os.fsdecode(error.filename)}: {what}" if error.filename else what
     hint = getattr(error, "hint", "")
     return f"{error} ({hint})" if hint else str(error)
 

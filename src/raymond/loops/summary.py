@@ -52,7 +52,7 @@ def how(loop: LoopRun) -> str:
         return f"failed: {one_line(failure(loop.run))}"
     if loop.run.final_status == "cancelled":
         return "cancelled"
-    if loop.handed or loop.rests:
+    if loop.leased or loop.rests:
         return f"waits for {_resume(loop)}"
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
@@ -304,9 +304,10 @@ def _answering(loop: LoopRun, agent: Agent) -> str:
 def _resume(loop: LoopRun) -> str:
     more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
     if loop.settings.internal:
-        return f"raymond {loop.loop} {'record' if loop.handed else 'next' if loop.rests else 'next --resume'}"
+        verb = "record" if loop.leased else "next" if loop.rests else "next --resume"
+        return f"raymond {loop.loop} {verb}{loop.docs_flag}"
     limit = loop.run.stop.limit if loop.run.stop else ""
-    return f"raymond {loop.loop} resume{more.get(limit, '')}"
+    return f"raymond {loop.loop} resume{loop.docs_flag}{more.get(limit, '')}"
 
 
 def _answers(loop: LoopRun) -> str:

@@ -4,7 +4,10 @@
 # retries: 2
 # ///
 
-from raymond.loops.step import Step, end, tag
+from raymond.loops.step import Step, document, end, tag
 
-question = f"The next item begins with `raymond {Step().settings.loop} next`."
-end(tag("ask", question, {"next": "ANSWER.py", "choices": "continue,stop"}))
+step = Step()
+if step.visit > 1:
+    end(tag("result", document(step.input)))
+question = f"The next item begins with `raymond {step.settings.loop} next`."
+end(tag("ask", question, {"next": "REST.py", "choices": "continue,stop"}))

@@ -7,19 +7,21 @@
 import json
 
 from raymond.loops import failing, internal, markers
-from raymond.loops.next_item import PAUSE, STOP
+from raymond.loops.next_item import GIT, PAUSE, STOP
 from raymond.loops.step import Step, end, tag
-from raymond.system import files
+from raymond.system import files, folders
 
 step = Step()
-reply = step.input
-said = json.loads(step.text("results") or "[]")
-found = internal.changed(step)
+reply, said = step.input, json.loads(step.text("results") or "[]")
+with folders.opened(step.place.slot.tree):
+    found = internal.changed(step)
 if found and not said:
-    given = {"question": internal.question(found)}
-    end(tag("fork", PAUSE, given), tag("wait", "HANDED.py", {"failures": "ok", "input": reply}))
+    given = {"label": GIT, "question": internal.question(found)}
+    end(tag("fork", PAUSE, given), tag("wait", "RETURNED.py", {"failures": "ok", "input": reply}))
 if found and said[-1]["result"] != "continue":
     files.replace(step.file(STOP), b"")
     end(tag("goto", "ASIDE.py", {"input": failing.aside_for("; ".join(found))}))
+if found:
+    internal.note(step)
 is_failed = reply.startswith(failing.BROKEN) or markers.has(reply, markers.FAILED)
-end(tag("goto", "FAILED.py" if is_failed else "VERIFY.py", {"input": reply}))
+end(tag("goto", "FAILED.py" if is_failed else "CHECK_RETURNED.py", {"input": reply}))
