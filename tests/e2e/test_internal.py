@@ -236,7 +236,7 @@ def test_a_hook_that_a_sub_agent_leaves_pauses_the_loop(inside: Inside) -> None:
 
     inside.does = {"Let it greet": [plants]}
     said = inside.claude("/continuous-session.start")
-    assert "while the item was handed out, the hook .git/hooks/pre-commit was added" in said
+    assert "git is not told the same as before: the hook .git/hooks/pre-commit was added" in said
     assert f"raymond answer {inside.loop} continue" in said
     assert inside.git("ls-tree", "--name-only", f"raymond/{inside.loop}", "one.txt") == ""
 
