@@ -42,8 +42,7 @@ CHEATS: dict[str, tuple[Callable[[Inside], object], str]] = {
     "setting": (lambda one: one.git("config", "core.fsmonitor", "evil"), SETTING),
     "hook": (_hook, HOOK),
     "hooks elsewhere": (lambda one: one.git("config", "core.hooksPath", "docs"), "git's setting core.hookspath was"),
-    "branch": (lambda one: one.git("branch", "-f", "raymond/n", forged(one)), "refs/heads/raymond/n was changed"),
-    "branch gone": (lambda one: one.git("branch", "-D", "raymond/n"), "refs/heads/raymond/n was removed"),
+    "branch": (lambda one: one.git("branch", "-f", "raymond/n", forged(one)), "refs/heads/raymond/n was added"),
 }
 
 
@@ -88,6 +87,68 @@ def test_a_difference_that_the_check_itself_makes_pauses_after_the_next_attempt(
     undone(inside, inside.record(code=3), SETTING)
 
 
+def test_what_was_undone_before_a_person_said_stop_ends_the_loop_all_the_same(inside: Inside) -> None:
+    inside.git("config", "core.fsmonitor", "evil")
+    inside.record(code=3)
+    inside.git("config", "--unset", "core.fsmonitor")
+    assert Typist(inside.room, "answer", "n", "stop", "--no-resume").end() == 0
+    end = inside.record(None)
+    assert (end["status"], end["verdict"], end["ended"]) == ("done", "review", "stopped: on request")
+
+
+@pytest.mark.parametrize("verb", ["record", "next"])
+def test_a_person_takes_for_right_only_what_they_were_shown(inside: Inside, verb: str) -> None:
+    if verb == "next":
+        inside.record()
+    inside.git("config", "core.fsmonitor", "evil")
+    waits = inside.next(code=3) if verb == "next" else inside.record(code=3)
+    undone(inside, waits, SETTING)
+    _hook(inside)
+    assert Typist(inside.room, "answer", "n", "continue", "--no-resume").end() == 0
+    again = inside.next("--resume", code=3)
+    assert "core.fsmonitor" not in again["question"]
+    undone(inside, again, HOOK)
+
+
+def test_a_difference_that_the_last_check_makes_is_told_before_the_loop_ends(tmp_path: Path) -> None:
+    inside = Inside(
+        tmp_path, "1. [VERIFY: sh check.sh] Write it\n", **{"check.sh": "sh prog.sh\ngrep -q 42 answer.txt\n"}
+    )
+    inside.begin()
+    inside.work({"prog.sh": f"git -C {inside.path} config core.fsmonitor evil\n", "answer.txt": "42\n"})
+    waits = inside.record(code=3)
+    assert str(waits["question"]).startswith(f"git is not told the same as before: {SETTING}")
+    assert Typist(inside.room, "answer", "n", "continue", "--no-resume").end() == 0
+    assert inside.record(None)["exit_code"] == 0
+
+
+def test_a_lock_that_a_killed_git_has_left_bars_no_commit(inside: Inside) -> None:
+    (inside.path / ".git/refs/raymond/n/tip.lock").touch()
+    assert inside.record()["verdict"] == "passed"
+
+
+def test_a_tip_that_is_gone_is_named_with_the_way_back(inside: Inside) -> None:
+    inside.record()
+    there = inside.git("rev-parse", "refs/raymond/n/tip")
+    inside.git("update-ref", "-d", "refs/raymond/n/tip")
+    said = inside.call("next")
+    assert "refs/raymond/n/tip is gone" in said.stdout + said.stderr
+    assert f"git update-ref refs/raymond/n/tip {there} puts it back" in said.stdout + said.stderr
+    inside.git("update-ref", "refs/raymond/n/tip", there)
+    inside.room.raymond("answer", "n", "continue", "--no-resume")
+    assert inside.next("--resume")["title"] == "Write the other"
+
+
+def test_a_branch_that_is_checked_out_and_falls_behind_is_no_difference(inside: Inside) -> None:
+    inside.record()
+    inside.git("switch", "-q", "raymond/n")
+    for number in (1, 2):
+        assert inside.next()["status"] == ("item" if number == 1 else "done")
+        inside.work({"two.txt": "7\n"} if number == 1 else {})
+        if number == 1:
+            assert inside.record()["verdict"] == "passed"
+
+
 @pytest.mark.parametrize("what", ["tip", "vouched", "own", "base"])
 @pytest.mark.parametrize("trailers", [(), ("Raymond-Run: n", "Raymond-Item: n/1")], ids=["bare", "forged"])
 def test_what_raymond_did_not_commit_is_not_built_on(inside: Inside, what: str, trailers: tuple[str, ...]) -> None:
@@ -114,10 +175,18 @@ def test_what_raymond_did_not_commit_is_not_built_on(inside: Inside, what: str, 
 
 
 def test_no_loop_continues_a_branch_that_was_moved(inside: Inside) -> None:
-    inside.git("update-ref", "refs/raymond/n/tip", forged(inside))
+    inside.record()
     assert inside.room.raymond("cancel", "n").returncode == 0
+    assert inside.next()["ended"] == "cancelled"
+    there, made = inside.git("rev-parse", "raymond/n"), forged(inside)
+    inside.git("update-ref", "refs/raymond/n/tip", made)
     again = inside.call("next", "--start", "--id", "m")
     assert (again.returncode, "refs/raymond/n/tip is not where Raymond left it" in again.stderr) == (1, True)
+    inside.git("update-ref", "refs/raymond/n/tip", there)
+    inside.git("branch", "-f", "raymond/n", made)
+    said = inside.refused("next", "--start", "--id", "m")
+    assert said.startswith("error: raymond/n has commits that n did not make, and its agents had your rights\n")
+    assert inside.next("--start", "--id", "o", "--from", "main")["status"] == "item"
 
 
 def test_ordinary_work_of_a_person_is_no_difference(inside: Inside) -> None:

@@ -204,7 +204,8 @@ def _launch(loop: LoopRun) -> None:
     handle = RunHandle(loop.project, loop.id)
     failed = background.launch(handle, ShowFlags(quiet=True))
     if failed and not failed.is_driven and not handle.read().is_over:
-        raise UsageError(failed.trouble.removeprefix("error: "))
+        what, _, hint = failed.trouble.removeprefix("error: ").partition("\nhint: ")
+        raise UsageError(what, hint=hint)
 
 
 def _became(loop: LoopRun) -> _Document:

@@ -52,14 +52,16 @@ class Branch(Struct, frozen=True):
 
     def commit_of(self, what: str) -> str:
         """What such a reference names, empty when there is none; refused if Raymond did not let it name that."""
-        there, known = git.reference(self.top, self.reference(what)), self._known(what)
+        there, known = git.reference(self.top, self.reference(what)), self.known(what)
         if known and there not in known and (there or what != TIP):
-            name = self.reference(what)
-            raise BranchGone(f"{name} is not where Raymond left it", hint=f"git update-ref {name} {known[-1]}")
+            raise BranchGone(f"{self.reference(what)} is not where Raymond left it", hint=self._back(what))
         return there
 
-    def _known(self, what: str) -> list[str]:
-        """What such a reference may name; nothing where that is not known."""
+    def _back(self, what: str) -> str:
+        return f"git update-ref {self.reference(what)} {self.known(what)[0]} puts it back"
+
+    def known(self, what: str) -> list[str]:
+        """What such a reference may name: while it is moved, two commits; nothing before a loop has begun."""
         with contextlib.suppress(OSError):
             return files.contents(self._note(what)).decode("ascii", "replace").split()
         return []
@@ -68,29 +70,30 @@ class Branch(Struct, frozen=True):
         return os.path.join(os.path.dirname(self.lock), f"at-{what}")
 
     def note(self) -> None:
-        """Note where the references of a loop that begins are: something else may move them."""
+        """Note where the references of a loop are before its first agent begins: something else may move them."""
         make_private(os.path.dirname(self.lock))
         for what in (TIP, BASE, VOUCHED, OWN):
             files.replace(self._note(what), git.reference(self.top, self.reference(what)).encode(), durable=True)
 
-    def _let(self, what: str, commit: str, before: str = "") -> bool:
-        """Let such a reference name a commit, if it names `before` now; whether it does. A kill leaves both known."""
+    def _move(self, what: str, commit: str) -> None:
+        """Let such a reference name a commit; refused if something else moves it meanwhile."""
+        there = self.commit_of(what)
         make_private(os.path.dirname(self.lock))
-        known = [*self._known(what)[-1:], commit]
-        files.replace(self._note(what), " ".join(known).encode(), durable=True)
-        if before and not publish.move(self.top, self.reference(what), commit, before):
-            return False
-        if not before:
-            publish.ask(self.top, "update-ref", "--no-deref", self.reference(what), commit)
-        files.replace(self._note(what), commit.encode())
-        return True
+        files.replace(self._note(what), f"{there} {commit}".encode(), durable=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{git.directories(self.top)[1]}/{self.reference(what)}.lock")  # a git that was killed left it
+        is_moved = publish.move(self.top, self.reference(what), commit, there)
+        files.replace(self._note(what), (commit if is_moved else there).encode())
+        if not is_moved:
+            raise BranchGone(f"{self.reference(what)} was moved meanwhile", hint="look at it, then try again")
 
     @property
     def tip(self) -> str:
         """The last commit."""
         tip = self.commit_of(TIP)
         if not tip:
-            raise BranchGone(f"{self.reference(TIP)} is gone", hint=f"raymond cancel {self.id} ends the loop")
+            hint = self._back(TIP) if self.known(TIP) else f"raymond cancel {self.id} ends the loop"
+            raise BranchGone(f"{self.reference(TIP)} is gone", hint=hint)
         return tip
 
     def tree_of(self, what: str) -> str:
@@ -124,8 +127,9 @@ class Branch(Struct, frozen=True):
         """Make a commit on top of `parent` and let the branch end with it; refused if it ends with another one."""
         publish.send(self.repository, self.top, [tree], [parent])
         made = publish.commit(self.top, tree, [parent], message, time())
-        if not self._let(TIP, made, parent):
+        if parent != self.tip:
             raise BranchGone(f"{self.reference(TIP)} was moved meanwhile", hint="look at it, then try again")
+        self._move(TIP, made)
         self.follow()
         return made
 
@@ -185,14 +189,14 @@ class Branch(Struct, frozen=True):
             return there
         publish.send(self.repository, self.top, [tree], [parent])
         made = publish.commit(self.top, tree, [parent], message, time())
-        self._let(what, made)
+        self._move(what, made)
         return made
 
     def vouch(self, what: str, tree: str) -> None:
         """Let `vouched` or `own` name this tree."""
         tip = self.tip
         if self.repository.tree_of(tip) == tree:
-            self._let(what, tip)
+            self._move(what, tip)
         else:
             self.keep(what, tree, f"raymond: what decides checks ({what})\n", tip)
 

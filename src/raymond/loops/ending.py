@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from time import time
 from typing import Any
 
 from raymond.loops import state, summary
@@ -21,6 +22,9 @@ from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.system import processes
 from raymond.views.status import exit_code
+
+_CONCLUDING = 60.0
+"""Seconds that a process may take to write down how a loop ended."""
 
 
 def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False) -> int:
@@ -61,7 +65,8 @@ def is_concluded(loop: LoopRun) -> bool:
     if given.get("workflow_id") != loop.id or given.get("status") not in ("running", "stopping"):
         return True
     pid = given.get("pid")
-    if isinstance(pid, int) and processes.alive(pid, processes.start_time(pid)):
+    is_soon = time() - loop.run.now < _CONCLUDING
+    if is_soon and isinstance(pid, int) and processes.alive(pid, processes.start_time(pid)):
         return False
     conclude(loop)
     return True

@@ -14,7 +14,7 @@ from msgspec import Struct
 from raymond import pasted
 from raymond.control import runs
 from raymond.control.handle import RunHandle
-from raymond.errors import JournalError
+from raymond.errors import JournalError, UsageError
 from raymond.loops import documents, ending
 from raymond.loops.branch import BASE, OWN, VOUCHED
 from raymond.loops.documents import FAILURES, PROGRESS, Documents
@@ -207,7 +207,12 @@ def earlier(loop: LoopRun) -> Earlier:
     """The same as what another loop can begin with; commits of a person's on top of its branch are a part of it."""
     branch = loop.branch
     tip, there = branch.tip, git.reference(loop.top, f"refs/heads/{branch.name}") if branch.name else ""
-    tip = there if there and publish.contains(loop.top, there, tip) else tip
+    if there and publish.contains(loop.top, there, tip):
+        if loop.settings.internal and there != tip:
+            what = f"{branch.name} has commits that {loop.id} did not make, and its agents had your rights"
+            hint = f"git log {tip[:12]}..{branch.name} shows them; --from REF begins without them"
+            raise UsageError(what, hint=hint)
+        tip = there
     records = tuple(loop.checkout.inside_path(name) for name in (PROGRESS, FAILURES))
     return Earlier(
         loop.id, branch.shown, tip, branch.commit_of(BASE), branch.commit_of(VOUCHED), branch.commit_of(OWN), records

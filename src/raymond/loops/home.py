@@ -31,7 +31,10 @@ def files(loop: LoopRun) -> Done:
     """Write what the loop changed into the checkout: all of it, or nothing where a file is in the way."""
     branch, documents = loop.branch, loop.checkout
     if not loop.has_branch:
-        raise UsageError(f"{loop.id} has no branch", hint="it makes no commits, so its work is in the checkout")
+        hint = "it makes no commits, so its work is in the checkout"
+        if loop.settings.commits_anything:
+            hint = f"git update-ref {branch.reference(TIP)} {' '.join(branch.known(TIP)[:1])} puts it back"
+        raise UsageError(f"{loop.id} has no branch", hint=hint)
     united = {documents.inside_path(name): records.united for name in (PROGRESS, FAILURES)}
     return applying.apply(loop.top, loop.id, branch.commit_of(BASE), branch.commit_of(TIP), united)
 

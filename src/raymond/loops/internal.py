@@ -21,8 +21,10 @@ from raymond.workspace import publish
 if TYPE_CHECKING:
     from raymond.loops.step import Step
 
-_SEEN = "handed"
-"""The file of the loop with what git was told when an item was handed out."""
+_SEEN, _SHOWN = "git", "git-shown"
+"""The files of the loop with what git was told when a person saw it last, and when it was looked at last."""
+_HOOK = 1 << 20
+"""Bytes of a hook that are compared."""
 _WORK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "session", "WORK.md")
 _OPENING = """\
 You are continuing an autonomous {name} loop.
@@ -60,24 +62,25 @@ def prompt(step: "Step") -> str:
     return re.sub("</(?=ask)", "< /", told, flags=re.IGNORECASE)  # it is the body of that tag
 
 
-def note(step: "Step") -> None:
-    """Take what git is told now for right."""
-    files.replace(step.file(_SEEN), json.dumps(_told(step.top, step.branch)).encode(), durable=True)
-
-
 def changed(step: "Step") -> list[str]:
     """What git is told differently since the loop began, or since a person saw it last."""
-    try:
-        before: dict[str, str] = json.loads(files.contents(step.file(_SEEN)))
-    except FileNotFoundError:
-        note(step)
-        return []
-    after, name = _told(step.top, step.branch), f"refs/heads/{step.branch.name}"
-    if after.get(name) == step.branch.tip:
-        before[name] = after[name]  # Raymond lets it follow
+    is_first = not os.path.exists(step.file(_SEEN))
+    name = _SEEN if is_first else _SHOWN
+    files.replace(step.file(name), json.dumps(_told(step.top, step.branch)).encode(), durable=True)
+    return [] if is_first else shown(step)
+
+
+def shown(step: "Step") -> list[str]:
+    """What was different when that was looked at last."""
+    before, after = (json.loads(files.contents(step.file(name))) for name in (_SEEN, _SHOWN))
     differing = sorted(one for one in {*before, *after} if before.get(one) != after.get(one))
     verbs = ("added" if one not in before else "changed" if one in after else "removed" for one in differing)
     return [f"{one} was {verb}" for one, verb in zip(differing, verbs, strict=True)]
+
+
+def seen(step: "Step") -> None:
+    """A person has seen how it was when they were asked; what came since is another difference."""
+    files.replace(step.file(_SEEN), files.contents(step.file(_SHOWN)), durable=True)
 
 
 def question(found: list[str]) -> str:
@@ -87,9 +90,11 @@ def question(found: list[str]) -> str:
 
 
 def _told(top: str, branch: Branch) -> dict[str, str]:
-    """The loop's branch, git's settings and the hooks, each by its name; of most of it, a digest."""
-    name = f"refs/heads/{branch.name}"
-    told = {name: commit} if branch.name and (commit := git.reference(top, name)) else {}
+    """Git's settings, the hooks, and what the loop's branch has that the loop did not commit, each by its name."""
+    name, told = f"refs/heads/{branch.name}", dict[str, str]()
+    there = git.reference(top, name) if branch.name else ""
+    if there and not publish.contains(top, branch.tip, there):
+        told[name] = there
     for key, value in git.settings(top):
         if not key.startswith("branch."):  # git itself writes these, when a person switches or pushes
             setting = f"git's setting {key}"  # it may have several values
@@ -97,10 +102,17 @@ def _told(top: str, branch: Branch) -> dict[str, str]:
     named = publish.settings(top).get("core.hookspath", "")
     own = os.path.join(git.directories(top)[1], "hooks")
     for folder in {own, os.path.join(top, os.path.expanduser(named)) if named else own}:
-        for above, _, names in os.walk(folder):
-            for path in (os.path.join(above, one) for one in names):
-                with contextlib.suppress(OSError):
-                    content = files.contents(path) if os.path.isfile(path) else b""
-                    mode = b"%o " % os.stat(path).st_mode
-                    told[f"the hook {os.path.relpath(path, top)}"] = sha256(mode + content).hexdigest()
+        told |= _hooks(folder, top)
+    return told
+
+
+def _hooks(folder: str, top: str) -> dict[str, str]:
+    told = {}
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for one in entries:  # git runs what is right in there
+            with contextlib.suppress(OSError):
+                if one.is_file():
+                    about = b"%o %d " % (one.stat().st_mode, one.stat().st_size)
+                    digest = sha256(about + files.contents(one.path, _HOOK)).hexdigest()
+                    told[f"the hook {os.path.relpath(one.path, top)}"] = digest
     return told

@@ -63,7 +63,10 @@ class LoopRun:
     @property
     def has_branch(self) -> bool:
         """Whether it has a branch with what counts."""
-        return self.settings.commits_anything and bool(self.branch.commit_of(TIP))
+        if not self.settings.commits_anything:
+            return False
+        # A person may remove the references of a loop that is over.
+        return bool(self.branch.commit_of(TIP)) or (not self.run.is_over and bool(self.branch.known(TIP)))
 
     @cached_property
     def place(self) -> Place:

@@ -69,6 +69,12 @@ def turn(step: Step) -> list[str]:
     """The tags with which the loop goes on: the next item, a question, the closing check, or its end."""
     ledger = collected(step)
     looked = look(step, ledger)
+    if step.settings.internal:
+        from raymond.loops import internal
+
+        if not ledger.ended and (found := internal.changed(step)):
+            write_state(step, ledger, "paused", looked)
+            return [tag("fork", PAUSE, {"label": GIT, "question": internal.question(found)}), wait(ledger)]
     write_state(step, ledger, "running", looked)
     asked = question(step, ledger)
     if is_over(step, ledger) or (not asked and has_ended(step, ledger, looked)):
@@ -80,14 +86,8 @@ def turn(step: Step) -> list[str]:
         write_state(step, ledger, "paused", looked)
         given = asked or f"{looked.trouble}\n{CONTINUE}".replace("</", "< /")
         return [tag("fork", PAUSE, {"question": given}), wait(ledger)]
-    if step.settings.internal:
-        from raymond.loops import internal
-
-        if ledger.asked != len(ledger.entries):
-            return [tag("fork", REST), wait(ledger)]
-        if found := internal.changed(step):
-            write_state(step, ledger, "paused", looked)
-            return [tag("fork", PAUSE, {"label": GIT, "question": internal.question(found)}), wait(ledger)]
+    if step.settings.internal and ledger.asked != len(ledger.entries):
+        return [tag("fork", REST), wait(ledger)]
     return begin(step, ledger, looked)
 
 
@@ -98,11 +98,13 @@ def collected(step: Step) -> Ledger:
         if outcome["label"] == CLOSING:
             take_closing(ledger, outcome)
         elif outcome["state"] in (PAUSE, REST, "ANSWER.py"):
+            asked = ledger.asked
             answered(ledger, outcome)
-            if outcome["label"] == GIT and not ledger.ended:
+            if outcome["label"] == GIT:
                 from raymond.loops import internal
 
-                internal.note(step)
+                internal.seen(step)
+                ledger.asked = asked  # that was not about the next item
         elif outcome["status"] == "done":
             ledger.entries.append(entry_of(json.loads(outcome["result"])))
         else:

@@ -156,7 +156,7 @@ def draft(
     with borrowed(project.root, top) as repository:
         rules = f"{repository.path}/info/exclude"  # the person's get these lines once the loop has begun
         write_file(rules, contents(rules) + "".join(f"{one}\n" for one in checkout.excluded()).encode())
-        earlier = finding.earlier(before) if before and before.run.is_over else None
+        earlier = finding.earlier(before) if before and not since and before.run.is_over else None
         point = start_point.find(
             repository,
             top,
@@ -322,9 +322,7 @@ def begin(loaded: Loaded, choices: Choices, settings: Settings, draft: Draft | N
         return starts.begin_here(loaded, choices)
     draft.publish()
     try:
-        handle = starts.begin_here(loaded, choices)
-        draft.branch.note()
-        return handle
+        return starts.begin_here(loaded, choices)
     except BaseException:
         draft.branch.withdraw()
         raise

@@ -200,6 +200,7 @@ class Step:
         if not self.settings.commits_anything:
             return
         place, branch = self.place, self.branch
+        branch.note()
         exclude(self.top, self.checkout.excluded())
         if not place.is_there:
             commit = branch.commit_of(BASE) if branch.is_here else branch.tip

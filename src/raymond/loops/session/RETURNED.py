@@ -12,16 +12,19 @@ from raymond.loops.step import Step, end, tag
 from raymond.system import files, folders
 
 step = Step()
-reply, said = step.input, json.loads(step.text("results") or "[]")
+reply = step.input
+for answered in json.loads(step.text("results") or "[]"):
+    found = internal.shown(step)
+    internal.seen(step)
+    if answered["result"] != "continue":
+        files.replace(step.file(STOP), b"")
+        internal.changed(step)
+        internal.seen(step)  # the loop ends, and asks no more about it
+        end(tag("goto", "ASIDE.py", {"input": failing.aside_for("; ".join(found) or "a person said stop")}))
 with folders.opened(step.place.slot.tree):
     found = internal.changed(step)
-if found and not said:
+if found:
     given = {"label": GIT, "question": internal.question(found)}
     end(tag("fork", PAUSE, given), tag("wait", "RETURNED.py", {"failures": "ok", "input": reply}))
-if found and said[-1]["result"] != "continue":
-    files.replace(step.file(STOP), b"")
-    end(tag("goto", "ASIDE.py", {"input": failing.aside_for("; ".join(found))}))
-if found:
-    internal.note(step)
 is_failed = reply.startswith(failing.BROKEN) or markers.has(reply, markers.FAILED)
 end(tag("goto", "FAILED.py" if is_failed else "CHECK_RETURNED.py", {"input": reply}))
