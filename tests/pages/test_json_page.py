@@ -250,7 +250,7 @@ def test_what_internal_mode_prints_as_json_is_documented(tmp_path: Path) -> None
     inside.next()
     assert became(inside.record(gave_up, code=3)) == "waiting"
     assert Typist(inside.room, "answer", "n", "stop", "--no-resume").end() == 0
-    assert became(inside.next()) == "done"
+    assert became(inside.next("--resume")) == "done"
     assert check.unseen("Became") == []
 
 
