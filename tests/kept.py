@@ -32,7 +32,8 @@ class Projects:
             Path(folder.journal).write_text("")
             os.utime(folder.journal, (1_000_000 + age, 1_000_000 + age))
             said = about if isinstance(about, dict) else {"status": about}
-            Path(folder.state).write_bytes(msgspec.json.encode(_STATE | said))
+            is_over = {"is_over": said["status"] in ("completed", "cancelled")}
+            Path(folder.state).write_bytes(msgspec.json.encode(_STATE | is_over | said))
         return made
 
 

@@ -43,7 +43,8 @@ def listed(capsys: pytest.CaptureFixture[str], *args: str) -> list[str]:
         ("stopped", False, 2, "stop", "needs you"),
         ("paused", False, 0, "paused", "resting"),
         ("unreadable", False, 0, None, "needs you"),
-        ("failed", False, 1, None, "done"),
+        ("failed", False, 1, None, "needs you"),
+        ("stopped", False, 0, None, "needs you"),
         ("completed", False, 0, None, "done"),
         ("cancelled", False, 0, "cancelled", "done"),
     ],
@@ -59,23 +60,25 @@ def test_what_needs_you_comes_first_and_says_why(projects: Projects, capsys: pyt
         asks=asks,
         done="completed",
         gone="running",
-        bad={"status": "failed", "agents_failed": 1},
+        bad={"status": "failed", "agents_failed": 1, "reason": "DO.md: it broke", "workflow": "flow"},
+        works={"status": "waiting", "agents": [{"status": "asking", "current_state": "ASK.md"}], "workflow": "flow"},
         spent={"status": "stopped", "stop_kind": "limit", "reason": "the budget of $10.00 is spent"},
         mine={"status": "stopped", "stop_kind": "stop", "reason": "stopped on request"},
     )
     assert cli.main(["list"]) == 0
     assert sorted(capsys.readouterr().out.splitlines()) == sorted(
         [
-            "  ID     STATUS       AGENTS   COST  WHY",
+            "  ID     STATUS       WORKFLOW  AT         COST  WHY",
             "needs you",
-            "  asks   waiting           1  $0.00  asks 2 questions",
-            "  gone   interrupted       1  $0.00  its process is gone",
-            "  spent  stopped           1  $0.00  the budget of $10.00 is spent",
+            "  asks   waiting                2 agents  $0.00  asks 2 questions",
+            "  gone   interrupted                      $0.00  its process is gone",
+            "  bad    failed       flow                $0.00  DO.md: it broke",
+            "  works  waiting      flow      ASK.md    $0.00  asks 1 question",
+            "  spent  stopped                          $0.00  the budget of $10.00 is spent",
             "resting",
-            "  mine   stopped           1  $0.00  stopped on request",
+            "  mine   stopped                          $0.00  stopped on request",
             "done",
-            "  bad    failed            1  $0.00  1 agent failed",
-            "  done   completed         1  $0.00",
+            "  done   completed                        $0.00",
         ]
     )
     assert cli.main(["list"]) == 0
@@ -110,6 +113,16 @@ def test_no_line_of_the_list_is_wider_than_the_terminal(width: int, projects: bo
 # --- narrowed down
 
 
+def test_a_long_history_is_folded(projects: Projects, capsys: pytest.CaptureFixture[str]) -> None:
+    projects.keep("here", asks={"status": "waiting"}, **{f"run_{number:02}": "completed" for number in range(14)})
+    assert cli.main(["list"]) == 0
+    said = capsys.readouterr()
+    assert (said.out.count("completed"), said.err) == (10, "... and 4 more: raymond list --limit 15\n")
+    assert len(listed(capsys, "--limit", "15")) == 15
+    assert cli.main(["list", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 15
+
+
 def test_a_limit_leaves_out_none_that_needs_somebody_for_one_that_is_done(
     projects: Projects, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,7 +154,7 @@ def test_runs_are_chosen_by_status_project_and_time(projects: Projects, capsys: 
     assert sorted(listed(capsys, "--status", "failed", "--status", "completed")) == ["a", "b"]
     assert listed(capsys, "--project", "shop") == listed(capsys, "--project", other.tree) == ["c"]
     assert listed(capsys, "--all", "--since", "2h") == ["a"]
-    assert listed(capsys, "--limit", "1") == ["a"]
+    assert listed(capsys, "--limit", "1") == ["b"], "what failed comes first"
     assert cli.main(["list", "--json"]) == 0
     assert {row["workflow_id"] for row in json.loads(capsys.readouterr().out)} == {"a", "b"}
     assert cli.main(["list", "--all", "--json", "--status", "completed"]) == 0

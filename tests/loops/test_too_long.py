@@ -50,9 +50,9 @@ def test_what_is_left_is_handed_on_in_part_and_counted() -> None:
     assert (len(found.left), found.left[-1]) == (201, "and 9,800 more")
     assert found.skipped[-1][0] == "and 100 more"
     again = ledger.read(found.write())
-    assert again.text.endswith("10000 left")
+    assert again.text == "0 of 10000 done"
     again.note_left(["a"], [])
-    assert (again.left, again.skipped, again.text) == (["a"], [], "limit: 0 done, 0 failed, 1 left")
+    assert (again.left, again.skipped, again.text) == (["a"], [], "0 of 1 done")
 
 
 def test_all_that_an_agent_is_given_has_an_end_that_says_where_the_rest_is() -> None:

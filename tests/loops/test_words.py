@@ -33,7 +33,7 @@ def test_the_result_of_a_loop_is_told_in_a_line(tmp_path: Path) -> None:
     night.write({"PROMPT.md": "Do it.\n"})
     night.commit("a prompt")
     assert night.loop("PROMPT.md", "--max-iterations", "1", loop="ralph").code == 0
-    told = "limit: 1 done, 0 failed, 0 left"
+    told = "1 done"
     assert night.room.raymond("wait", "n").stdout == f"{told}\n"
     assert f"\nresult: {told}\n" in night.room.raymond("attach", "n").stderr
     assert f"\nresult: {told}\n" in night.room.raymond("status", "n").stdout

@@ -15,7 +15,10 @@ from raymond.control import naming, runs
 from raymond.control.runs import RunRow
 from raymond.errors import UsageError
 from raymond.views import times
-from raymond.views.groups import NEEDS_YOU, STATUSES
+from raymond.views.groups import DONE, NEEDS_YOU, STATUSES
+
+_DONE = 10
+"""Runs that are done and are listed without `--limit`."""
 
 
 @click.command("list")
@@ -45,7 +48,7 @@ def command(
             print("no run has been started here yet; these are the runs of all your projects", file=sys.stderr)
     is_empty = not rows
     rows = _chosen(rows, statuses, project, since)
-    shown = _first(rows, limit or len(rows))
+    shown = _first(rows, limit) if limit else rows if as_json else _folded(rows)
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(shown) + b"\n")
         sys.stdout.flush()
@@ -87,6 +90,12 @@ def _first(rows: list[RunRow], most: int) -> list[RunRow]:
     return [rows[place] for place in sorted(places)]
 
 
+def _folded(rows: list[RunRow]) -> list[RunRow]:
+    """Those of the runs that are done which ended last, and all others."""
+    done = [row for row in rows if row.group == DONE][_DONE:]
+    return [row for row in rows if row not in done]
+
+
 def _of_project(rows: list[RunRow], given: str) -> list[RunRow]:
     """The runs of the project at a path, or with this name."""
     if not given:
@@ -107,4 +116,4 @@ def _show(rows: list[RunRow], *, with_projects: bool, left: int) -> None:
     width, mark = width_of(sys.stdout), table.mark(sys.stdout)
     print("\n".join(listing.lines(rows, now(), projects=with_projects, width=width, mark=mark)))
     if left:
-        print(f"... and {left} more", file=sys.stderr)
+        print(f"... and {left} more: raymond list --limit {len(rows) + left}", file=sys.stderr)

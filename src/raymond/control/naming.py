@@ -25,7 +25,6 @@ COLUMNS = (
     Column(least=17, rank=2, prose=True),
     Column(least=10, rank=1),
 )
-_DONE = ("completed", "cancelled")
 _WHOLE = ("cancel", "clean")
 """What cannot be undone: a run of another project has to be named in full for it."""
 _LIKE = 0.5
@@ -79,7 +78,7 @@ def _age(row: RunRow) -> str:
 
 
 def _is_unfinished(row: RunRow) -> bool:
-    return row.status not in (*_DONE, "failed", "unreadable")
+    return not row.is_over and row.status not in ("failed", "unreadable")
 
 
 def _can_stop(row: RunRow) -> bool:
@@ -91,11 +90,11 @@ def _can_resume(row: RunRow) -> bool:
 
 
 def _can_change(row: RunRow) -> bool:
-    return row.status not in (*_DONE, "unreadable")
+    return not row.is_over and row.status != "unreadable"
 
 
 def _has_failed(row: RunRow) -> bool:
-    return row.status == "failed" and not row.driven
+    return row.status == "failed" and not row.driven and not row.is_over
 
 
 def _is_driven(row: RunRow) -> bool:

@@ -69,9 +69,6 @@ def of_runs(*, every: bool) -> Open:
     return replace(mine, unreadable={**mine.unreadable, **runs.unreadable(every=every)})
 
 
-_OVER = ("completed", "failed", "cancelled")
-
-
 def _of(found: Iterable[Project]) -> Open:
     asked: list[Asked] = []
     unreadable: dict[str, str] = {}
@@ -80,7 +77,7 @@ def _of(found: Iterable[Project]) -> Open:
     for project, id in [(one, id) for one in found for id in one.ids()]:
         row = runs.row(project, id)
         reviews += [Reviews(project, id, row.reviews)] if row.reviews else []
-        if row.status in _OVER:
+        if row.is_over or row.status == "failed":
             continue
         try:
             mine = of_run(project, id)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from raymond.errors import JournalError
 from raymond.faces import documents
-from raymond.machine.agent import ASKING, RUNNING
+from raymond.machine.agent import ASKING, RUNNING, WAITING
 from raymond.machine.outcome import Whole
-from raymond.machine.run import OVER, Run
+from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
 from raymond.store import blobs, journal, lock
 from raymond.store import project as projects
@@ -27,7 +27,6 @@ INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
 ANSWERED = "answered"
 """The status of a run whose question was answered and that nobody has continued: its last process left in order."""
-_OVER = ("completed", "failed", "cancelled")
 STOPPING = "stopping"
 """The status of a run that was stopped, until its running steps have ended."""
 
@@ -109,7 +108,7 @@ def is_driven(folder: RunFolder) -> bool:
 def has_ended(folder: RunFolder) -> bool:
     """Whether a run is known to be over without reading its journal; one that failed may still be resumed."""
     found = _kept(folder)
-    return found is not None and found.status in OVER
+    return found is not None and found.is_over
 
 
 def whole(project: Project, id: str) -> Whole:
@@ -144,20 +143,27 @@ def unreadable(*, every: bool) -> dict[str, str]:
 def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
     folder = project.run(id)
-    driven = is_driven(folder)
+    holder = lock.holder(folder)
+    driven = holder is not None and not isinstance(holder, lock.Squatter)
     try:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
         return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
-    is_stopped = found.stop_kind is not None and found.status not in _OVER
+    has_ended = found.is_over or found.status in ("failed", "cancelled")
+    is_stopped = found.stop_kind is not None and not has_ended
     is_due = found.due_at is not None
     status = status_of(found.status, driven=driven, is_due=is_due, is_stopped=is_stopped, is_answered=found.is_answered)
-    questions = 0 if status in _OVER else found.questions(time())
-    reviews = (0 if status in _OVER else sum(bool(one.review) for one in found.agents)) + _set_aside(folder)
+    questions = 0 if has_ended else found.questions(time())
+    reviews = (0 if has_ended else sum(bool(one.review) for one in found.agents)) + _set_aside(folder)
     return RunRow(
         workflow_id=id,
         project=project.tree,
         driven=driven,
+        pid=holder.pid if driven and holder else None,
+        workflow=found.workflow,
+        at="" if found.is_over else found.stands_at,
+        is_over=found.is_over,
+        exit_code=None if driven else found.exit_code,
         status=status,
         group=group(status, driven=driven, questions=questions, stop_kind=found.stop_kind, reviews=reviews),
         reason=found.reason or (_unheard(project, folder) if status == INTERRUPTED else None),
@@ -198,6 +204,9 @@ class _AgentState(Struct):
     """What a row needs of an agent in a state file."""
 
     status: str
+    id: str = ""
+    label: str | None = None
+    current_state: str = ""
     wake_at: str | None = None
     review: str | None = None
 
@@ -219,8 +228,20 @@ class _State(Struct):
     reason: str | None = None
     budget_usd: float | None = None
     agents: list[_AgentState] = []
+    workflow: str = ""
+    is_over: bool = False
+    exit_code: int | None = None
     is_answered: bool = False
     """Never in a state file: whoever drives the run writes that, and has read the answer."""
+
+    @property
+    def stands_at(self) -> str:
+        """Where it is: the item of a loop, the state of a single agent, or how many there are."""
+        labels = [one.label for one in self.agents if one.label and one.status != WAITING]
+        busy = [one for one in self.agents if one.status != WAITING] or self.agents
+        if len(busy) == 1:
+            return labels[0] if labels else busy[0].current_state
+        return f"{len(busy)} agents" if busy else ""
 
     def questions(self, now: float) -> int:
         """How many agents ask something that can still be answered."""
@@ -230,7 +251,14 @@ class _State(Struct):
 
 def _told(run: Run) -> _State:
     agents = [
-        _AgentState(agent.status, times.instant(agent.visit.wake_at), documents.review(agent))
+        _AgentState(
+            agent.status,
+            agent.id,
+            agent.label,
+            agent.state,
+            times.instant(agent.visit.wake_at),
+            documents.review(agent),
+        )
         for agent in run.agents.values()
     ]
     return replace(msgspec.convert(documents.about(run), _State), agents=agents, is_answered=is_answered(run))

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from raymond.faces.words import reason, stuck
+from raymond.faces.words import stuck, why
 from raymond.machine.agent import ASKING, PAUSED, Agent
 from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
 from raymond.views.checking import is_checking, why_red
 from raymond.views.questions import Question
-from raymond.views.status import collected_failures, failed_agents, main_result, run_status
+from raymond.views.status import collected_failures, exit_code, failed_agents, main_result, run_status
 from raymond.views.times import instant
 
 RESULTS_SHOWN = 1000
@@ -50,8 +50,11 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
         "workflow_id": start.workflow_id,
         "scope_dir": start.scope_dir,
         "source": f"sources/{start.source}.zip",
+        "workflow": start.loop or start.name,
         "status": status or run_status(run),
-        "reason": reason(run),
+        "reason": why(run),
+        "exit_code": None if (status or run_status(run)) in ("running", "stopping") else exit_code(run),
+        "is_over": run.is_over,
         "stop_kind": run.stop.kind if run.stop else None,
         "started_at": instant(run.started_at),
         "updated_at": instant(run.now),
@@ -163,7 +166,8 @@ def outcome(run: Run, status: str = "", whole: Whole | None = None) -> dict[str,
     return {
         "workflow_id": run.start.workflow_id,
         "status": status or run_status(run),
-        "reason": reason(run),
+        "reason": why(run),
+        "exit_code": exit_code(run),
         "result": result,
         "results": _results(run.outcomes.values(), whole) | ({} if result is None else {"main": result}),
         "collected_failures": _failures(run, sys.maxsize, len(run.outcomes)),

@@ -14,7 +14,8 @@ _COLUMNS = (
     Column(title="ID", least=8),
     Column(title="STATUS", rank=2),
     Column(title="AGE", right=True, rank=4),
-    Column(title="AGENTS", right=True, rank=6),
+    Column(title="WORKFLOW", least=8, rank=6),
+    Column(title="AT", least=8, rank=7, prose=True),
     Column(title="COST", right=True, rank=3),
     Column(title="WHY", least=17, rank=5, prose=True),
     Column(title="PROJECT", least=12, rank=1),
@@ -42,7 +43,8 @@ def _cells(row: RunRow, now: float, projects: bool) -> tuple[str, ...]:
         row.workflow_id,
         row.status,
         durations.brief(max(0.0, now - started)) if started else "",
-        str(row.agents),
+        row.workflow,
+        row.at,
         cost(row),
         why(row),
         row.project if projects else "",
@@ -54,23 +56,13 @@ def cost(row: RunRow) -> str:
     return dollars(row.cost_usd, row.scripted_cost_usd, estimated=row.cost_is_estimated)
 
 
-def _failed(row: RunRow) -> str:
-    if not row.agents_failed:
-        return ""
-    return f"{row.agents_failed} of {words.many(row.agents, 'agent')} failed" if row.agents > 1 else "1 agent failed"
-
-
 def why(row: RunRow) -> str:
     """Why a run is where it is; that there is a question is mentioned, and what it asks is for `answer` to show."""
     if row.error:
         return row.error
     asks = f"asks {words.many(row.questions, 'question')}" if row.questions else ""
-    if row.reviews:
-        return "; ".join(filter(None, (asks, f"{row.reviews} to review")))
-    if row.status == "interrupted" and not row.reason:
-        return asks or "its process is gone"
-    failed = _failed(row)
-    if row.status in ("failed", "completed") and failed:
-        return failed
+    review = f"{row.reviews} to review" if row.reviews else ""
     reason = "" if row.status == "waiting" and asks else (row.reason or "").partition("\n")[0]
-    return "; ".join(filter(None, (asks, reason)))
+    if row.status == "interrupted" and not (asks or review or reason):
+        return "its process is gone"
+    return "; ".join(filter(None, (asks, "" if review in reason else review, reason)))

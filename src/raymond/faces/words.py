@@ -6,7 +6,7 @@ from raymond import durations, pasted
 from raymond.faces.clock import instant
 from raymond.faces.dollars import dollars
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SCRIPTED, SCRIPTS, Agent
+from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SCRIPTED, SCRIPTS, Agent
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -52,7 +52,7 @@ from raymond.machine.events import (
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.step_events import TO_REVIEW
-from raymond.views.status import is_answered, run_status, waits_for_review
+from raymond.views.status import is_answered, run_status, told_result, waits_for_review
 
 _OF = {"step": " of a step", "unknown": " of an unknown process"}
 _RECEIVED = {"answer": "answer received", "limits": "new limits received"}
@@ -77,6 +77,11 @@ def reason(run: Run, now: float = 0.0, *, briefly: bool = False) -> str | None:
         return f"{backend} is unavailable{until}: {closed.error}"
     if run.final_status == "failed" and run.started > 1:
         return failures(run)
+    if run.final_status == "completed" and run.start.loop:
+        return told_result(run)
+    if run.final_status == "completed" and run.red:
+        states = list(dict.fromkeys(run.red.values()))
+        return f"the gate{'s' if states[1:] else ''} of {', '.join(states)} stayed red"
     if is_answered(run):
         return f"{_decided(run)}not continued yet"
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
@@ -86,6 +91,14 @@ def reason(run: Run, now: float = 0.0, *, briefly: bool = False) -> str | None:
         why = "waits for a review" if briefly and waits_for_review(first) else stuck(first)
         return f"{many(run.statuses[PAUSED], 'agent')} paused, {who(first)}: {why}"
     return None
+
+
+def why(run: Run) -> str | None:
+    """The same in one line that stands alone: of a single failure, what went wrong."""
+    failed = [agent for agent in run.agents.values() if agent.status == FAILED]
+    if run.final_status == "failed" and len(failed) == 1 and failed[0].visit.stuck:
+        return f"{failed[0].state}: {failed[0].visit.stuck.error.strip().partition(chr(10))[0]}"
+    return reason(run)
 
 
 def _decided(run: Run) -> str:

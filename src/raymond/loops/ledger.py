@@ -197,11 +197,14 @@ class Ledger(Struct, kw_only=True):
     @property
     def text(self) -> str:
         """How it ended, in a line."""
-        failed, why = len(self.failed) - len(self.red), f" ({self.why})" if self.why else ""
+        review = sum(one.verdict == REVIEW for one in self.failed)
+        failed = len(self.failed) - len(self.red) - review
         left = len(self.left) - 1 + self.unlisted if self.unlisted else len(self.left)
-        others = {"red": len(self.red), "idle": len(self.idle)}
-        more = "".join(f"{count} {word}, " for word, count in others.items() if count)
-        return f"{self.ended}{why}: {len(self.done)} done, {more}{failed} failed, {left} left"
+        whole = len(self.done) + failed + review + left
+        counts = {"red": len(self.red), "without a change": len(self.idle), "failed": failed, "to review": review}
+        more = "".join(f", {count} {word}" for word, count in counts.items() if count)
+        why = {"stopped": f"stopped {self.why}: ", "complete": "", "limit": ""}.get(self.ended, f"{self.why}: ")
+        return f"{why}{len(self.done)}{f' of {whole}' if whole > len(self.done) else ''} done{more}"
 
     @property
     def done(self) -> list[Entry]:

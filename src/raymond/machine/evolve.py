@@ -253,6 +253,8 @@ def _agent_moved(run: Run, event: AgentMoved) -> None:
         agent.conversation = None
     agent.cwd = event.cwd or agent.cwd
     came_from, checked = agent.state, agent.visit.checked
+    if event.tag == "on_fail":
+        run.red[agent.id] = came_from
     visit = _enter(run, agent, event.state, event.input)
     visit.cause, visit.gate, visit.gate_result = event.error, event.gate, checked
     visit.detour = (came_from, event.instead_of) if event.instead_of else None

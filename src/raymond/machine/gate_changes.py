@@ -56,6 +56,8 @@ def checked(run: Run, event: GateEnded) -> None:
         return  # it is checked again when somebody has mended the gate
     visit.checked = _result(event)
     run.vouched = event.vouched or run.vouched
+    if event.verdict == PASSED and run.red.get(agent.id) == agent.state:
+        del run.red[agent.id]
     if event.verdict == PASSED and visit.seal:
         run.seals.pop(visit.seal.cwd, None)
     if event.verdict == PASSED and visit.pending and visit.pending.evaluated:

@@ -102,6 +102,8 @@ class Run(Struct):
     """Where else its last driver wrote what happened."""
     seals: dict[str, int] = field(default_factory=dict)
     """Directory -> the step that took down what decides its checks, of visits that ended without a green one."""
+    red: dict[str, str] = field(default_factory=dict)
+    """Agent -> the state whose gate stayed red when it was left by `on_fail`."""
     tree: TreeMade | None = None
     """Of a run with a workspace: what its tree began with."""
     saved: str = ""

@@ -12,6 +12,16 @@ class RunRow(Struct, frozen=True, kw_only=True):
     project: str
     status: str
     driven: bool
+    pid: int | None = None
+    """The process that drives it."""
+    workflow: str = ""
+    """The name of its workflow, or the kind of loop that it is."""
+    at: str = ""
+    """Where it stands: the state of its agent, the item of a loop, or how many agents it has."""
+    is_over: bool = False
+    """Nothing can continue it."""
+    exit_code: int | None = None
+    """What the command that drives it exits with; None while it runs."""
     agents: int = 0
     cost_usd: float = 0.0
     cost_is_estimated: bool = False

@@ -9,9 +9,14 @@ from raymond.machine.outcome import Outcome
 from raymond.machine.run import CANCELLED, Run, shut
 from raymond.machine.schedule import wake_at
 
+_LOOP_ENDED = {0: "completed", 4: "stopped"}
+"""How a loop has ended, by its exit code; with every other one, it failed."""
+
 
 def run_status(run: Run) -> str:
     """running, paused, waiting, completed, failed or stopped."""
+    if run.final_status == "completed" and run.start.loop:
+        return _LOOP_ENDED.get(loop_result(run).get("exit_code", 0), "failed")
     if run.final_status:
         return run.final_status
     if run.stop:
