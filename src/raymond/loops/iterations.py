@@ -6,9 +6,12 @@ import os
 from time import time
 from typing import Any
 
+from msgspec.structs import replace
+
 from raymond.faces.words import many
 from raymond.loops import checks, failing, finishing, markers, next_item, outcome, waiting
-from raymond.loops.formats.foreign_text import cut
+from raymond.loops.branch import TIP
+from raymond.loops.formats.foreign_text import code, cut, error_line
 from raymond.loops.item_run import ItemRun, Work
 from raymond.loops.ledger import (
     FAILED,
@@ -32,6 +35,8 @@ from raymond.system import files
 
 UNJUDGED = "UNJUDGED"
 """What counts when the judge of the goal fails, or says something else than it was asked for."""
+_STUCK = 3
+"""Iterations without a change, after which another one would be a waste."""
 _OUTPUT = 4_000
 _PROMISE = regex(r"^[*`_]*<promise>(.*)</promise>[*`_.!]*$")
 """On a line of its own: an agent may also say why it does not promise."""
@@ -124,11 +129,24 @@ def is_over(step: Step, ledger: Ledger) -> bool:
     settings = step.settings
     if not ledger.ended and os.path.exists(step.file(STOP)):
         ledger.ended, ledger.why = "stopped", "on request"
+    if not ledger.ended and is_stuck(step, ledger):
+        ledger.ended = "stuck"
+        ledger.why = f"{code(settings.gate)} is red with the same output, and {_STUCK} iterations changed nothing"
     if not ledger.ended and settings.most and ledger.sessions >= settings.most:
         waited = settings.until or settings.goal or (settings.gate and ledger.was_red)
         ledger.ended = "exhausted" if waited else "limit"
         ledger.why = f"not finished after {many(settings.most, 'iteration')}" if waited else ""
     return bool(ledger.ended)
+
+
+def is_stuck(step: Step, ledger: Ledger) -> bool:
+    """Whether the last iterations changed nothing, and the check said the same of it each time."""
+    last = ledger.entries[-_STUCK:]
+    if len(last) < _STUCK or any(one.verdict != RED or not one.left for one in last):
+        return False
+    before = ledger.entries[-_STUCK - 1] if len(ledger.entries) > _STUCK else None
+    tree = before.left if before and before.left else step.branch.tree_of(TIP)
+    return {one.left for one in last} == {tree} and len({one.error for one in last}) == 1
 
 
 def question(step: Step, ledger: Ledger) -> str:
@@ -143,7 +161,7 @@ def question(step: Step, ledger: Ledger) -> str:
     is_stuck = len(recent) == step.settings.max_failures and all(one.verdict == FAILED for one in recent)
     if not is_stuck and not step.settings.pause_on_fail and ledger.entries[-1].action != "pause":
         return ""
-    return next_item.asking(cut(ledger.entries[-1].error, next_item.ASKED))
+    return next_item.asking(error_line(ledger.entries[-1].error, next_item.ASKED))
 
 
 def begin(step: Step, ledger: Ledger) -> list[str]:
@@ -304,7 +322,8 @@ def red(run: ItemRun) -> str:
         if work.changed:
             ended.tree, ended.subjects = work.tree, work.subjects
             return tag("goto", "COMMIT.py", {"input": ended.write()})
-    return _result(run, ended, "")
+    left = run.take() if run.settings.commits_anything and not ended.tree else ""
+    return tag("result", document(replace(outcome.entry_of(run, ended), left=left).write()))
 
 
 def aside(run: ItemRun) -> Entry:

@@ -26,7 +26,7 @@ _LISTED = 200
 """Titles of what is left or was passed over that are handed on, and the characters of each."""
 REPLY = 8_000
 """Characters of the last message of an agent that are handed on."""
-_CODES = {"exhausted": 4, "impossible": 1, "refused": 2, "red": 1}
+_CODES = {"exhausted": 4, "stuck": 4, "impossible": 1, "refused": 2, "red": 1}
 """The exit codes of endings for which it does not matter what became of the items."""
 
 
@@ -61,6 +61,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The commit that it began with."""
     slot: str = ""
     """Which of all items of the run it was."""
+    left: str = ""
+    """The tree that a red iteration of the plain loop left."""
     may: tuple[str, ...] = ()
     """What a person let it change although that decides a check."""
     kept: str = ""

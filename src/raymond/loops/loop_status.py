@@ -9,7 +9,7 @@ from raymond.control import runs
 from raymond.faces.words import many
 from raymond.loops import checks, ending, person, summary
 from raymond.loops.finding import Found
-from raymond.loops.formats.foreign_text import cut, one_line
+from raymond.loops.formats.foreign_text import cut, error_line, one_line
 from raymond.loops.formats.item import Item
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import IDLE, PENDING, Entry
@@ -114,7 +114,7 @@ def _item(entry: Entry, decided: str) -> str:
     glyph = "✓" if entry.is_done else "-" if entry.verdict == IDLE else "✗"
     glyph = "?" if entry.verdict == PENDING else glyph
     told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {lasted(entry.seconds)})"
-    return told if not entry.error or entry.is_done else f"{told}\n      {cut(entry.error, 200)}"
+    return told if not entry.error or entry.is_done else f"{told}\n      {error_line(entry.error, 200)}"
 
 
 def _queue(loop: LoopRun) -> Iterator[str]:

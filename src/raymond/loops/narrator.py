@@ -8,7 +8,7 @@ from raymond.drivers.face import Face, Quiet
 from raymond.faces.lines import Lines
 from raymond.loops import settings
 from raymond.loops.formats import log_line
-from raymond.loops.formats.foreign_text import cut
+from raymond.loops.formats.foreign_text import cut, error_line
 from raymond.loops.ledger import DONE, IDLE, Opened, opened
 from raymond.loops.step import FAILS
 from raymond.machine.events import (
@@ -99,6 +99,8 @@ class Narrator(Quiet):
             return [f"Waiting for a person: {event.question.splitlines()[0]}"]
         if isinstance(event, StepStarted) and agent in run.agents and run.agents[agent].state in _ASIDE:
             return [_ASIDE[run.agents[agent].state]]
+        if isinstance(event, GateEnded) and agent == "main":
+            return [f"Before the first iteration: {_checked(event)}{_last_line(event.output)}"]
         if agent not in self._items and not self._knows(run, agent):
             return []
         item, state = self._items[agent], self._states.get(agent, "")
@@ -163,6 +165,11 @@ def _checked(event: GateEnded) -> str:
     return f"Verification {event.verdict.upper()}: {event.reason}"
 
 
+def _last_line(output: str) -> str:
+    last = output.strip().rpartition("\n")[2]
+    return f": {cut(last, 200)}" if last else ""
+
+
 def _ended(item: Opened, result: str) -> str:
     try:
         entry = json.loads(result)
@@ -174,5 +181,5 @@ def _ended(item: Opened, result: str) -> str:
         return f"Iteration {number} changed nothing ({log_line.lasted(seconds)})"
     if verdict in DONE:
         return log_line.completed(number, seconds)
-    why = cut(str(entry.get("error", "")), 200)
+    why = error_line(str(entry.get("error", "")), 200)
     return f"Iteration {number} failed ({verdict}, {log_line.lasted(seconds)}): {why}"

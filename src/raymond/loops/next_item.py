@@ -11,7 +11,7 @@ from raymond.loops import checks, state, trials, waiting
 from raymond.loops.branch import OWN, TIP
 from raymond.loops.documents import LEARNINGS, LOGS, PRD
 from raymond.loops.formats import queue, session_log, state_file, task_id
-from raymond.loops.formats.foreign_text import cut
+from raymond.loops.formats.foreign_text import cut, error_line
 from raymond.loops.formats.item import Item
 from raymond.loops.item_run import ItemRun, Work
 from raymond.loops.ledger import FAILED, PASSED, Entry, Ledger, Opened, entry_of
@@ -188,7 +188,7 @@ def question(step: Step, ledger: Ledger) -> str:
         return ""
     if last.action != "pause" and not step.settings.pause_on_fail:
         return ""
-    why = cut(last.error, ASKED)
+    why = error_line(last.error, ASKED)
     return asking(f"{last.title}{f': {why}' if why else ''}")
 
 

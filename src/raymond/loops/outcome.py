@@ -205,7 +205,7 @@ def _write_records(run: ItemRun, outcome: Outcome) -> None:
         _write_log(run, outcome, [*blocks, *run.new(outcome.proposed)], ended)
         _write_progress(run, outcome, said, result)
         return
-    reason = " ".join(outcome.error.split()) or outcome.verdict
+    reason = outcome.error.strip() or outcome.verdict
     made = source.failed(
         run, verdict=outcome.verdict, action=outcome.action, error=outcome.error, attempt=outcome.attempt
     )
@@ -222,9 +222,9 @@ def _write_records(run: ItemRun, outcome: Outcome) -> None:
         _STATES.get(outcome.action, "Continuing to next item"),
     )
     _record(run, FAILURES, records.failure(entry_text), records.FAILURES)
-    said = f"{outcome.verdict.upper()}: {foreign_text.cut(reason, 300)}"
+    said = f"{outcome.verdict.upper()}: {foreign_text.error_line(reason, 300)}"
     _write_progress(run, outcome, f"**{run.item.title}**\n\nNot done. {what}.", said)
-    ended = f"Not done ({outcome.verdict}): {foreign_text.cut(reason, 500)}\n\n{what}."
+    ended = f"Not done ({outcome.verdict}): {foreign_text.error_line(reason, 500)}\n\n{what}."
     _write_log(run, outcome, _queue(run, outcome, reason), ended)
 
 
@@ -263,7 +263,7 @@ def _record(run: ItemRun, name: str, entry: str, heading: str) -> None:
 
 def _queue(run: ItemRun, outcome: Outcome, reason: str) -> list[str]:
     """The queue that is left when the item did not count."""
-    before, proposed, why = run.queue_before(), run.new(outcome.proposed), foreign_text.cut(reason, 120)
+    before, proposed, why = run.queue_before(), run.new(outcome.proposed), foreign_text.error_line(reason, 120)
     if run.settings.loop != SESSION:
         return [*(one.raw for one in before), *proposed]
     key, action = run.item.key, outcome.action
@@ -306,7 +306,7 @@ def _fix(run: ItemRun, block: str, reason: str) -> str:
     made = f"- {f'[VERIFY: `{check}`] ' if check else ''}{_fix_title(title)}"
     first = f"{first[:at]}{_fix_title(title)}{first[at + len(title) :]}" if at >= 0 else made
     log = run.step.documents.shown(LOGS, run.item.log)
-    told = [f"It failed: {foreign_text.cut(reason, 300)}", f"Session log: {log}"]
+    told = [f"It failed: {foreign_text.error_line(reason, 300)}", f"Session log: {log}"]
     kept = filter(None, [rest.replace("\r\n", "\n").rstrip("\n")])
     return "\n".join([first, *kept, *(f"   {foreign_text.inline(line)}" for line in told)]) + "\n"
 

@@ -9,7 +9,7 @@ from raymond.control import runs
 from raymond.faces import words
 from raymond.loops import leavings, waiting
 from raymond.loops.documents import PRD, SPECS
-from raymond.loops.formats.foreign_text import code, cut, one_line, prose
+from raymond.loops.formats.foreign_text import code, error_line, one_line, prose
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.item_run import explain
 from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REVIEW, Entry, Ledger
@@ -29,6 +29,7 @@ _HOW = {
     "done": "completed: {why}",
     "exhausted": "limit: {why}",
     "impossible": "failed: {why}",
+    "stuck": "stopped, stuck: {why}",
     "refused": "refused before an agent was paid: {why}",
     "red": "failed: {why}",
 }
@@ -165,7 +166,7 @@ def _failed(entry: Entry, repaired: str = "") -> str:
     kept = f"; its changes are kept in {entry.saved}" if entry.saved else ""
     times = f", {words.many(entry.attempts, 'attempt')}" if entry.attempts > 1 else ""
     then = f"; repaired by {repaired}" if repaired else ""
-    return f"{one_line(entry.title)} ({entry.verdict}{times}): {cut(entry.error, most)}{kept}{then}"
+    return f"{one_line(entry.title)} ({entry.verdict}{times}): {error_line(entry.error, most)}{kept}{then}"
 
 
 def advice(loop: LoopRun) -> list[str]:
@@ -251,7 +252,9 @@ def _opens(loop: LoopRun) -> str:
 def _after_ralph(loop: LoopRun) -> Iterator[str]:
     """What a person can do about what the plain loop did not do."""
     settings, ledger = loop.settings, loop.ledger
-    if ledger.ended in ("exhausted", "limit"):
+    if ledger.ended == "stuck":
+        yield f"look at the check first: {settings.gate}"
+    if ledger.ended in ("exhausted", "limit", "stuck"):
         given = {"--gate": settings.gate, "--until": settings.until, "--goal": settings.goal}
         flags = "".join(f" {pasted.flag(name, value, name[2:].upper())}" for name, value in given.items() if value)
         again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{flags}{_typed(loop)}"

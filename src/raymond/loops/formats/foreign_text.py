@@ -12,6 +12,8 @@ from raymond.text import safe, visible
 
 _FORGED = regex(r"<!--(?=\s*raymond\b)", re.IGNORECASE)
 _DEEPEST = 6
+_LAST = 3
+"""Lines at the end of an output that say how it ended."""
 
 
 def one_line(text: str) -> str:
@@ -27,6 +29,18 @@ def cut(text: str, most: int) -> str:
     kept = line[: most - 3]
     whole = kept.rpartition(" ")[0] if line[len(kept)] != " " else kept
     return f"{(whole if len(whole) > most // 2 else kept).rstrip()}..."
+
+
+def error_line(text: str, most: int) -> str:
+    """An error in one line: what is wrong, which is its first line, and the last lines of the output below it."""
+    first, _, output = text.strip().partition("\n")
+    lines = [line for line in map(one_line, output.splitlines()) if line.strip("=-_*~# .")]
+    told, last = one_line(first), list[str]()
+    for line in reversed(lines[-_LAST:]):
+        if len(told) + sum(map(len, last)) + len(line) + 3 * len(last) > most:
+            break
+        last.insert(0, line)
+    return cut(f"{told}: {' / '.join(last)}" if last else told, most)
 
 
 def inline(text: str) -> str:
