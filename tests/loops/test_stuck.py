@@ -53,7 +53,9 @@ def test_a_loop_is_stuck_only_after_as_many_without_a_change(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_why_a_check_was_red_is_its_end_and_not_its_beginning(tmp_path: Path) -> None:
-    check = "echo '=== FAILURES ==='; seq 1 50; echo 'FAILED test_core.py::test_strip'; echo '1 failed, 1 passed'; exit 1\n"
+    check = (
+        "echo '=== FAILURES ==='; seq 1 50; echo 'FAILED test_core.py::test_strip'; echo '1 failed, 1 passed'; exit 1\n"
+    )
     night = Night(tmp_path, agent="echo done", **{"check.sh": check})
     _, said = ralph(night, "--gate", "sh check.sh", "--max-iterations", "1")
     assert "`sh check.sh` ended with exit code 1: 50 / FAILED test_core.py::test_strip / 1 failed, 1 passed" in said

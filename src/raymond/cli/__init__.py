@@ -36,6 +36,7 @@ GROUPS = {
         "accept": "let such a check count",
         "reject": "send its agent back",
         "cost": "show what the turns of a run cost",
+        "summary": "tell what a run came to, or all runs of a night",
         "apply": "bring the work of a run with a workspace into your checkout",
         "shell": "open a shell in the workspace of a run",
     },

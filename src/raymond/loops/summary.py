@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from raymond import pasted
 from raymond.control import runs
 from raymond.faces import words
-from raymond.loops import leavings, waiting
+from raymond.loops import claims, leavings, waiting
 from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, error_line, one_line, prose
 from raymond.loops.formats.log_line import lasted
@@ -82,6 +82,8 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield f"- Run window: {_time(run.started_at)} to {_time(run.now)} ({lasted(run.now - run.started_at)})"
     yield f"- {unit} used: {used(ledger.sessions, loop.settings.most)}"
     yield f"- Success rate: {rate(ledger)}"
+    if wrong := claims.of(loop):
+        yield f"- Wrong: the agent said {words.many(wrong, 'time')} that it was done while the check was red"
     yield f"- Cost: {cost(loop)}"
     commits = [one.commit[:_COMMIT] for one in ledger.entries if one.commit]
     named = f" ({', '.join(commits)})" if commits else ""

@@ -1,0 +1,58 @@
+"""`raymond summary`: the morning after, from anywhere."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from looping import Night
+
+TWO = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh two.sh] Write the other\n"
+
+
+def test_a_night_in_which_an_agent_was_wrong_twice(tmp_path: Path) -> None:
+    night = Night(tmp_path, TWO, "echo 42 > answer.txt; echo ITERATION_COMPLETE", **{"two.sh": "echo no; exit 1\n"})
+    ran = night.loop("--attempts", "1")
+    assert ran.code == 1
+    wrong = "- Wrong: the agent said 2 times that it was done while the check was red\n"
+    assert wrong in ran.out
+    elsewhere = night.room.raymond("-C", str(tmp_path), "summary", "n")
+    assert (elsewhere.returncode, elsewhere.stdout) == (0, ran.out), "the same, from anywhere, at any time"
+    found = json.loads(night.room.raymond("summary", "n", "--json").stdout)
+    assert (found["done"], found["claimed_while_red"]) == (["Write the answer"], 2)
+    assert found["failed"] == [{"title": "Write the other", "why": "failed: `sh two.sh` ended with exit code 1: no"}]
+    assert found["run"]["exit_code"] == 1
+    assert any("git merge raymond/n" in one for one in found["next"])
+
+
+@pytest.mark.slow
+def test_all_runs_of_a_night_in_all_projects(tmp_path: Path) -> None:
+    night = Night(tmp_path, TWO, "echo 42 > answer.txt; echo 'not yet'", **{"two.sh": "echo no; exit 1\n"})
+    assert night.loop("--attempts", "1").code == 1
+    (tmp_path / "shop").mkdir()
+    flows = {
+        "works": {"START.sh": "echo '<result>fine</result>'"},
+        "breaks": {"START.sh": "echo broken >&2; exit 3"},
+        "asks": {"START.sh": "echo '<ask next=\"END\">Well?</ask>'", "END.sh": "echo '<result>x</result>'"},
+        "gives-up": {
+            "START.sh": "# /// raymond\n# gate: 'false'\n# on_fail: END.sh\n# ///\necho '<result>x</result>'",
+            "END.sh": "echo '<result>gave up</result>'",
+        },
+    }
+    for id, files in flows.items():
+        night.room.raymond("-C", str(tmp_path / "shop"), "run", night.room.flow(files, id), "--id", id)
+    done = night.room.raymond("-C", str(tmp_path), "summary", "--since", "1h")
+    assert done.returncode == 0, done.stderr
+    head, *rest = done.stdout.splitlines()
+    assert ": 5 runs in 2 projects, " in head
+    needs, finished = "\n".join(rest).split("\ndone\n")
+    for id in ("n", "breaks", "asks"):
+        assert f"  {id} (" in needs
+    assert "  works (works, " in finished
+    assert "gives-up (gives-up, shop): completed, the gate of START.sh stayed red" in finished
+    assert "    failed: Write the other (failed: `sh two.sh` ended with exit code 1: no)" in needs
+    assert "    failed: main in START.sh (" in needs
+    assert "    next:   raymond answer asks" in needs
+    rows = json.loads(night.room.raymond("summary", "--since", "1h", "--json").stdout)
+    assert {one["run"]["workflow_id"] for one in rows} == {"n", *flows}
+    assert night.room.raymond("summary", "n", "--since", "1h").returncode == 2
