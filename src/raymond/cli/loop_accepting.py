@@ -94,8 +94,17 @@ def accept(loop: LoopRun, name: str | None) -> int:
     return 1
 
 
+def names(loop: LoopRun) -> list[str]:
+    """What items that were set aside are called."""
+    return [name for one in person.waiting(loop) for name in (str(one.number), one.title, one.agent)]
+
+
 def reject(loop: LoopRun, name: str | None, reason: str) -> int:
-    """Put an item back into the queue."""
+    """Put an item back into the queue; without a reason, show it and ask for one."""
     inside.check_by_hand("reject")
-    print(person.reject(loop, person.chosen(loop, name), reason), file=sys.stderr)
+    entry = person.chosen(loop, name)
+    if not reason and picker.can_ask():
+        print("\n".join(_shown(loop.id, evidence.of(loop, entry))), flush=True)
+        reason = picker.ask("why? The next session is told; Ctrl-C rejects nothing: ")
+    print(person.reject(loop, entry, reason), file=sys.stderr)
     return 0

@@ -79,23 +79,31 @@ def foreign(found: Found) -> str:
 
 
 def stop(loop: str, docs: str, end: Callable[[LoopRun], str]) -> int:
-    """Let the loop end after the item it is at; `end` is for one that another program has not asked to go on."""
+    """Let the loop of this directory end after the item it is at."""
     checkout, found = find(loop, docs)
     if found is None or found.loop is None or found.loop.run.is_over:
         _say_none(checkout, loop)
         return 0
-    inside.check_person(f"{loop} stop")
-    id = found.loop.id
-    if not found.is_driven and not found.loop.settings.internal:
-        print(f"{id} is not running: raymond {loop} resume continues it, raymond cancel {id} ends it for good")
+    return stop_it(found.loop, end)
+
+
+def stop_it(loop: LoopRun, end: Callable[[LoopRun], str]) -> int:
+    """Let a loop end after the item it is at; `end` is for one that another program has not asked to go on."""
+    inside.check_person(f"{loop.loop} stop")
+    id, name = loop.id, loop.loop
+    if loop.run.is_over:
+        print(f"{id} has ended")
         return 0
-    starting.stop(found.loop)
-    if found.loop.rests:
-        print(end(found.loop))
+    if not runs.is_driven(loop.project.run(id)) and not loop.settings.internal:
+        print(f"{id} is not running: raymond {name} resume continues it, raymond cancel {id} ends it for good")
         return 0
-    opened = found.loop.ledger.open
-    first = f"{UNITS[loop].capitalize()} {opened.number} ends first" if opened else "It is between two items"
-    print(f"Stopping {id}. {first}; raymond {loop} status shows it.")
+    starting.stop(loop)
+    if loop.rests:
+        print(end(loop))
+        return 0
+    opened = loop.ledger.open
+    first = f"{UNITS[name].capitalize()} {opened.number} ends first" if opened else "It is between two items"
+    print(f"Stopping {id}. {first}; raymond {name} status shows it.")
     return 0
 
 

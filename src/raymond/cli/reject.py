@@ -15,10 +15,17 @@ from raymond.cli.names import AGENT, RUN
 def command(id_: str, agent: str | None, reason: str, no_resume: bool) -> int:
     """Reject the change that agent AGENT of run ID made to what decides its check: it is told REASON and goes on.
 
-    That needs a terminal, as `accept` does. ITEM is the number of an item that a loop has set aside: it goes back to
-    the queue, which needs none.
+    Without REASON, it shows the change and asks for one. That needs a terminal, as `accept` does. ITEM is the number of
+    an item that a loop has set aside: it goes back to the queue, which needs none.
     """
     run = choice.change(id_, "review")
     if (loop := loops.aside(run)) is not None:
-        return loops.reject(loop, agent, reason)
+        return loops.reject(loop, *_split(agent, reason, loops.names(loop)))
+    agent, reason = _split(agent, reason, reviewing.waiting(run))
     return reviewing.decide(run, agent, accepted=False, reason=reason, no_resume=no_resume)
+
+
+def _split(name: str | None, reason: str, names: list[str]) -> tuple[str | None, str]:
+    """What is named, and the reason: a sentence that names nothing is the reason alone."""
+    is_reason = name is not None and not reason and name not in names and " " in name.strip()
+    return (None, name or "") if is_reason else (name, reason)

@@ -54,7 +54,7 @@ def command(id_: str | None, given: ResumeFlags) -> int:
     if run.start.loop:
         from raymond.cli import loop_resuming
 
-        loop_resuming.prepare(run)
+        loop_resuming.prepare(run, asks=False)
     if given.renew:
         from raymond.control.upgrade import upgrade
 

@@ -18,14 +18,23 @@ _MARGIN = "  | "
 def _chosen(run: RunHandle, agent: str | None) -> Review:
     """The review that is meant."""
     found = [one for one in reviews.of_run(run.project, run.id) if not agent or agent in (one.agent, one.label)]
+    if not found and agent and (others := waiting(run)):
+        words = f"{pasted.word(others[0], 'AGENT')} {pasted.word(agent, 'REASON')}"
+        hint = f"if that is the reason: raymond reject {run.id} {words}"
+        raise UsageError(f"there is no agent `{agent}` whose work waits for a review", hint=hint)
     if not found:
-        whom = f"the work of {agent}" if agent else "nothing"
-        what = f"{whom} does not wait for a review" if agent else f"nothing of {run.id} waits for a review"
-        raise UsageError(what, hint=f"raymond status {run.id} shows what its agents are doing")
+        hint = f"raymond status {run.id} shows what its agents are doing"
+        raise UsageError(f"nothing of {run.id} waits for a review", hint=hint)
     if len(found) > 1:
         names = ", ".join(one.agent for one in found)
         raise UsageError(f"several agents wait for a review: {names}", hint=f"raymond review {run.id} shows them")
     return found[0]
+
+
+def waiting(run: RunHandle) -> list[str]:
+    """What agents whose work waits for a review are called."""
+    found = reviews.of_run(run.project, run.id)
+    return [name for one in found for name in (one.agent, one.label) if name]
 
 
 def lines(run: RunHandle, review: Review) -> list[str]:
@@ -64,6 +73,9 @@ def decide(run: RunHandle, agent: str | None, *, accepted: bool, reason: str = "
         if not picker.agrees("accept this change?"):
             print("nothing was accepted", file=sys.stderr)
             return 3
+    elif not reason:
+        print("\n".join(_shown(run, review)), flush=True)
+        reason = picker.ask("why? The agent is told; Ctrl-C rejects nothing: ") if picker.can_ask() else ""
     done = reviews.decide(run.project, run.id, review, accepted=accepted, reason=reason)
     told = delivery.words(done, run.id, review.agent)
     verb = "accepted" if accepted else "rejected"

@@ -21,10 +21,15 @@ from raymond.text import visible
 @click.option("--agents", "every", is_flag=True, help=f"Show every agent, not only {SHOWN}.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, every: bool, as_json: bool) -> int:
-    """Show run ID: every agent, its state, its last line, and the command to run next."""
+    """Show run ID: every agent, its state, its last line, and the command to run next; of a loop, its items."""
     found = choice.find(id_)
     seen = runs.look(found.project, found.id)
-    if as_json:
+    if found.start.loop and not (as_json or every):
+        from raymond.loops import finding, loop_status
+        from raymond.loops.loop_run import LoopRun
+
+        print(loop_status.text(finding.shown(LoopRun(found.project, seen.run)), sys.stdout), end="")
+    elif as_json:
         whole = runs.whole(found.project, found.id)
         sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, whole=whole))
         sys.stdout.flush()

@@ -35,6 +35,11 @@ def command(id_: str | None, now: bool, agent: str | None, every: bool, here: bo
 
 def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:
     project, id, face = run.project, run.id, Lines()
+    if run.start.loop and not (agent or now):
+        from raymond.cli import internal_mode, loop_verbs
+        from raymond.loops.loop_run import LoopRun
+
+        return loop_verbs.stop_it(LoopRun(project, run.read()), internal_mode.end)
     if agent:
         agent = agents.meant(project, id, agent)
         done = steer.pause(project, id, agent, now=now, face=face)

@@ -133,6 +133,13 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
     )
 
 
+def shown(loop: LoopRun) -> Found:
+    """A loop as `status` shows it, whether or not a state file tells of it."""
+    is_driven = runs.is_driven(loop.project.run(loop.id))
+    status, most = ending.status_of(loop), loop.settings.most
+    return Found(loop.checkout, status, loop.ledger.sessions, most, {}, loop, is_driven=is_driven)
+
+
 def own(found: Found | None) -> str:
     """The id of the loop that was found and can go on; empty when there is none."""
     return found.loop.id if found and found.loop else ""
