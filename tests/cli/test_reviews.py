@@ -127,6 +127,35 @@ def test_a_person_rejects_it_and_the_agent_hears_why(room: Room) -> None:
 
 
 @pytest.mark.slow
+def test_a_rejection_shows_the_change_and_asks_for_a_reason(room: Room) -> None:
+    reviewed(room)
+    agent(room, f"cp {room.path}/kept tests/check.sh; echo right > answer.txt")
+    (room.path / "kept").write_text(CHECK)
+    person = Typist(room, "reject", "r", columns=200)
+    shown = person.sees("why\\? The agent is told; Ctrl-C rejects nothing: ")
+    assert "tests/check.sh" in shown
+    person.type("the check stays\n")
+    assert person.end() == 0, person.said
+    until(lambda: room.raymond("status", "r").stdout.startswith("r: completed") or None, "the end of the run")
+    assert "a person rejected the change: the check stays" in (room.path / "prompts").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_a_reason_needs_no_agent_and_a_misspelt_agent_is_no_reason(room: Room) -> None:
+    reviewed(room)
+    done = room.raymond("reject", "r", "mian")
+    assert done.stderr == (
+        "error: there is no agent `mian` whose work waits for a review\n"
+        "hint: if that is the reason: raymond reject r main mian\n"
+    )
+    agent(room, f"cp {room.path}/kept tests/check.sh; echo right > answer.txt")
+    (room.path / "kept").write_text(CHECK)
+    assert Typist(room, "reject", "r", "the check stays").end() == 0
+    until(lambda: room.raymond("status", "r").stdout.startswith("r: completed") or None, "the end of the run")
+    assert "a person rejected the change: the check stays" in (room.path / "prompts").read_text("utf-8")
+
+
+@pytest.mark.slow
 def test_nobody_but_a_person_decides_or_goes_around_it(room: Room) -> None:
     reviewed(room)
     done = room.raymond("reject", "r", "main", "no")

@@ -80,7 +80,7 @@ def test_what_waits_in_two_loops_is_listed_with_what_it_can_be_judged_by(tmp_pat
     assert (several.returncode, several.stdout) == (2, "")
     assert re.findall(r"^  raymond review (\w) .* 1 to review$", several.stderr, re.MULTILINE) == ["m", "n"]
     listed = night.room.raymond("list").stdout
-    assert re.findall(r"^(needs you|done)|^  ([mn]) +completed .* 1 to review$", listed, re.MULTILINE) == [
+    assert re.findall(r"^(needs you|done)|^  ([mn]) +failed .* 1 to review$", listed, re.MULTILINE) == [
         ("needs you", ""),
         ("", "m"),
         ("", "n"),
@@ -131,7 +131,7 @@ def test_what_was_rejected_cannot_be_accepted(tmp_path: Path) -> None:
     night = aside(tmp_path)
     assert night.room.raymond("reject", "n", "1", "no CI, please").returncode == 0
     tip = night.git("rev-parse", night.tip)
-    for item, told in (("1", "the work of 1 does not wait for a review"), (None, "nothing of n waits for a review")):
+    for item, told in (("1", "nothing of n waits for a review"), (None, "nothing of n waits for a review")):
         refused = night.room.raymond("accept", "n", *([item] if item else []))
         assert (refused.returncode, refused.stdout) == (2, "")
         assert refused.stderr == f"error: {told}\nhint: raymond status n shows what its agents are doing\n"

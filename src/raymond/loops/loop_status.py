@@ -6,6 +6,7 @@ from time import time
 from typing import Any, TextIO
 
 from raymond.control import runs
+from raymond.faces import words
 from raymond.faces.words import many
 from raymond.loops import checks, ending, person, summary
 from raymond.loops.finding import Found
@@ -15,6 +16,7 @@ from raymond.loops.formats.log_line import lasted
 from raymond.loops.ledger import IDLE, PENDING, Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, UNITS
+from raymond.views.status import run_status
 
 _CELLS = 20
 _COMMITS = 5
@@ -60,7 +62,8 @@ def text(found: Found, stream: TextIO) -> str:
 def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     ledger = loop.ledger
     ascii_ = os.environ.get("TERM") == "dumb"
-    yield f"{loop.loop} {loop.id}"
+    ended = f": {run_status(loop.run)} ({words.reason(loop.run) or summary.how(loop)})" if loop.run.is_over else ""
+    yield f"{loop.loop} {loop.id}{ended}"
     gap = " " if loop.loop == RALPH else ""  # its longest label is longer
     mode = "INTERNAL" if loop.settings.internal else "EXTERNAL"
     yield f"Mode:     {gap}{mode}, {status_of(found).upper()}"

@@ -46,6 +46,8 @@ _COMMIT = 12
 def how(loop: LoopRun) -> str:
     """How the loop ended, or why it does not go on."""
     ledger = loop.ledger
+    if ledger.ended == "complete" and ledger.exit_code:
+        return f"every item was tried: {ledger.text}"
     if ledger.ended:
         most = words.many(loop.settings.most, loop.settings.unit)
         return _HOW[ledger.ended].format(most=most, why=ledger.why or "on request")
