@@ -526,11 +526,11 @@ def test_list_shows_the_latest_run_first(room: Room) -> None:
     room.drive(ASKS, id="the-second")
     lines = room.raymond("list").stdout.splitlines()
     assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
-        ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY"],
+        ["ID", "STATUS", "AGE", "WORKFLOW", "AT", "COST", "WHY"],
         ["needs", "you"],
-        ["the-second", "waiting", "T", "1", "$0.00", "asks", "1", "question"],
+        ["the-second", "waiting", "T", "flow", "START.sh", "$0.00", "asks", "1", "question"],
         ["done"],
-        ["first", "completed", "T", "1", "$0.00"],
+        ["first", "completed", "T", "flow", "$0.00"],
     ]
 
 
@@ -545,6 +545,11 @@ def test_list_as_json_is_one_document(room: Room) -> None:
         "project": str(room.path),
         "status": "completed",
         "driven": False,
+        "pid": None,
+        "workflow": "flow",
+        "at": "",
+        "is_over": True,
+        "exit_code": 0,
         "agents": 1,
         "cost_usd": 0.0,
         "cost_is_estimated": False,

@@ -393,17 +393,17 @@ def test_list_shows_the_runs_of_this_project_and_with_all_those_of_every_project
     other.mkdir()
     room.raymond("run", room.flow(DONE, "done"), "--id", "elsewhere", cwd=other)
     assert re.fullmatch(
-        "  ID    STATUS   AGE  AGENTS   COST  WHY\nneeds you\n  mine  waiting +\\d+s       1  \\$0\\.00  asks 1 question\n",
+        "  ID    STATUS   AGE  WORKFLOW  AT         COST  WHY\nneeds you\n  mine  waiting +\\d+s  flow      START.sh  \\$0\\.00  asks 1 question\n",
         room.raymond("list").stdout,
     )
     shown = room.raymond("list", "--all")
     head, *rows = shown.stdout.splitlines()
-    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "AGENTS", "COST", "WHY", "PROJECT"])
+    assert (shown.returncode, head.split()) == (0, ["ID", "STATUS", "AGE", "WORKFLOW", "AT", "COST", "WHY", "PROJECT"])
     assert [[one for one in row.split() if not re.fullmatch(r"\d+s", one)] for row in rows] == [
         ["needs", "you"],
-        ["mine", "waiting", "1", "$0.00", "asks", "1", "question", str(room.path)],
+        ["mine", "waiting", "flow", "START.sh", "$0.00", "asks", "1", "question", str(room.path)],
         ["done"],
-        ["elsewhere", "completed", "1", "$0.00", str(other)],
+        ["elsewhere", "completed", "done", "$0.00", str(other)],
     ]
     found = json.loads(room.raymond("list", "--all", "--json").stdout)
     assert {(one["workflow_id"], one["project"]) for one in found} == {

@@ -235,7 +235,8 @@ def test_a_persons_commit_and_queue_made_while_the_loop_pauses_stay(tmp_path: Pa
     assert ran.code == 1, ran.err
     assert (night.git("rev-parse", "main"), night.git("status", "--porcelain")) == (mine, "")
     assert not night.has("junk.txt")
-    assert "the agent" not in ran.out
+    assert "The agent" not in ran.out
+    assert "the agent changed" not in ran.out
     assert [item["title"] for item in night.state["failedItems"]] == ["Write the answer"], "the other is blocked now"
 
 
