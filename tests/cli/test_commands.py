@@ -267,6 +267,7 @@ KEYS = [
     "started_at",
     "ended_at",
 ]
+ENDED = [key for key in KEYS if key != "exit_code"]
 TIMED = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 OUTCOMES: dict[str, tuple[dict[str, str], tuple[str, ...], int, dict[str, Any]]] = {
     "completed": (
@@ -275,7 +276,16 @@ OUTCOMES: dict[str, tuple[dict[str, str], tuple[str, ...], int, dict[str, Any]]]
         0,
         {"result": "ok", "results": {"main": "ok"}, "scripted_cost_usd": 0.25, "iterations": 1},
     ),
-    "failed": (FAILS, (), 1, {"failed": {"main": "ended with exit code 3: broken"}, "iterations": 1}),
+    "failed": (
+        FAILS,
+        (),
+        1,
+        {
+            "reason": "START.sh: ended with exit code 3: broken",
+            "failed": {"main": "ended with exit code 3: broken"},
+            "iterations": 1,
+        },
+    ),
     "waiting": (ASKS, (), 3, {"reason": "1 agent waits for an answer", "asks": {"main": "Which?"}, "iterations": 1}),
     "stopped": (
         {"START.sh": "echo '<goto>START</goto>'"},
@@ -671,7 +681,7 @@ def test_a_command_is_told_what_an_agent_asks_and_how_the_run_ends(room: Room) -
     # Whoever looks again without a question that is new is told that it still waits.
     assert room.resume().code == 3
     ended = next(one for one in heard(room) if one["event"] == "ended")
-    assert list(ended) == ["event", "exit_code", "title", "text", *(key for key in KEYS if key != "exit_code")]
+    assert list(ended) == ["event", "exit_code", "title", "text", *ENDED]
     assert (ended["exit_code"], ended["workflow_id"], ended["asks"]) == (3, "r", {"main": "Which?"})
     assert ended["title"] == "r waits for an answer"
 
@@ -761,7 +771,11 @@ def test_a_url_gets_the_document_posted(room: Room, server: tuple[str, list[tupl
     address, posted = server
     assert room.command(DONE, "--notify", f"{address}/hook").code == 0
     [(path, kind, document)] = posted
-    assert (path, kind, list(document)) == ("/hook", "application/json", ["event", "exit_code", "title", "text", *KEYS])
+    assert (path, kind, list(document)) == (
+        "/hook",
+        "application/json",
+        ["event", "exit_code", "title", "text", *ENDED],
+    )
     assert (document["event"], document["status"], document["result"]) == ("ended", "completed", "done")
 
 

@@ -164,7 +164,7 @@ def test_a_run_that_ends_its_steps_is_stopping_and_a_second_one_beside_it_is_war
     done = room.raymond("stop", "--all", "--yes")
     assert done.returncode == 0, done.stderr
     assert re.match(r"r: stopping in process \d+ \(stopped on request\)\n", room.raymond("status", "r").stdout)
-    assert room.raymond("list", "--status", "stopping").stdout.split()[-9:-7] == ["working", "r"]
+    assert room.raymond("list", "--status", "stopping").stdout.split()[-10:-8] == ["working", "r"]
     forced = room.raymond("clean", "--force", "r")
     assert (forced.returncode, forced.stdout) == (0, "r\n"), forced.stderr
     assert room.project.ids() == ["o"]

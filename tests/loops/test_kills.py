@@ -157,7 +157,7 @@ def test_killed_while_an_item_is_set_aside(tmp_path: Path, state: str, what: str
     assert night.subjects == ["start", "notes", "chore(loop): records", "chore(loop): records"]
 
 
-IS_CLOSED = 'git -C "$TEST_ROOM" log -1 --format=%B refs/raymond/n/tip | grep -q "^continuous-session: completed"'
+IS_CLOSED = 'git -C "$TEST_ROOM" log -1 --format=%B refs/raymond/n/tip | grep -q "^continuous-session: every item"'
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ IS_CLOSED = 'git -C "$TEST_ROOM" log -1 --format=%B refs/raymond/n/tip | grep -q
 def test_killed_while_the_loop_ends(tmp_path: Path, where: str) -> None:
     """The summary is the last commit, and the state file, which comes after it, says that the loop has ended."""
     night = Night(tmp_path, QUEUE, AGENT)
-    signs = 'cat > "$TEST_ROOM/../signed"\n[ -z "$HANG" ] || ! grep -q "^continuous-session: completed" "$TEST_ROOM/../signed" || '
+    signs = 'cat > "$TEST_ROOM/../signed"\n[ -z "$HANG" ] || ! grep -q "^continuous-session: every item" "$TEST_ROOM/../signed" || '
     signs += f'{{ touch "$TEST_ROOM/../last"; exec sleep 1000; }}\n{SIGNED}'
     if where.startswith("before"):
         night.git("config", "gpg.program", program(tmp_path / "sign", signs))
