@@ -196,7 +196,8 @@ def test_a_session_of_three_items_one_red_one_cheating(inside: Inside) -> None:
         "Let it wait": [cheats],
     }
     said = inside.claude("/continuous-session.start")
-    assert "- Ended: completed: nothing that can be worked on is left in the queue" in said
+    assert "- Ended: every item was tried: 2 of 3 done, 1 to review" in said
+    assert "- Wrong: the agent said 1 time that it was done while the check was red" in said
     assert "- Success rate: 67% (2/3)" in said
     assert inside.subjects == ["base", "feat: let it greet", "feat: let it part", *["chore(loop): records"] * 2]
     assert inside.git("status", "--porcelain") == "", "the checkout is as it was"
