@@ -19,7 +19,7 @@ attach done; attach killed; inbox; inbox --here --json; trust --list; clean --dr
 run FLOW --dry-run --run-gates; gate FLOW; gate FLOW START; gate FLOW TURN; gate NOPE START; review; review asks; review done --json;
 continuous-session status; continuous-session status --json; ralph status; ralph NOPE.md; continuous-session start --dry-run; ralph FLOW/START.sh --dry-run;
 prd; prd import NOPE.json; prd import FILE --dry-run --as fix-plan; task-loop status; task-loop start --dry-run; story-loop status --json;
-story-loop status --metrics; story-loop start --dry-run; continuous-session record; task-loop record --json; story-loop next --resume
+story-loop status --metrics; story-loop start --dry-run; continuous-session record; task-loop record --json; story-loop next --resume; summary done; summary --since 1h; summary asks --json
 """
 CHANGING = """
 answer asks yes; answer asks main yes --question 1 --no-resume; answer asks @FILE --no-resume; answer asks; stop asks; stop asks --now; stop killed --now;
