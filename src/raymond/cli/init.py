@@ -110,7 +110,7 @@ def _plugin() -> Iterator[tuple[str, str]]:
 
 
 def _write(folder: str, files: Mapping[str, str], *, force: bool) -> None:
-    """Write files below a folder; what is there and differs stays, unless `force`."""
+    """Write files below a folder; existing files that differ stay, unless `force`."""
     paths = {os.path.join(folder, name): text for name, text in files.items()}
     try:
         for below in dict.fromkeys(map(os.path.dirname, paths)):

@@ -81,7 +81,7 @@ def load(path: str, *, overrides: Mapping[str, Mapping[str, Any]] = {}, platform
 
 
 def without_prompts(path: str, overrides: Mapping[str, Mapping[str, Any]]) -> Loaded:
-    """The workflow in a folder without its prompts: what they would do is done by somebody else."""
+    """The workflow in a folder without its prompts: another program does what they would."""
     found = load(path)
     files = {name: data for name, data in found.files.items() if not name.endswith(".md")}
     kept = {name: one for name, one in overrides.items() if name in files}

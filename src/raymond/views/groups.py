@@ -12,7 +12,7 @@ _BY_A_PERSON = ("stop", "paused", "signal")
 
 
 def group(status: str, *, driven: bool, questions: int, stop_kind: str | None, reviews: int = 0) -> str:
-    """The group of a run by its status as seen from outside; what failed, and a review at its end, needs somebody."""
+    """The group of a run by its status as seen from outside; a failure, or a review at its end, needs the person."""
     if status in ("completed", "cancelled"):
         return NEEDS_YOU if reviews else DONE
     if questions or status == "unreadable":
