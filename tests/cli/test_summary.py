@@ -56,3 +56,17 @@ def test_all_runs_of_a_night_in_all_projects(tmp_path: Path) -> None:
     rows = json.loads(night.room.raymond("summary", "--since", "1h", "--json").stdout)
     assert {one["run"]["workflow_id"] for one in rows} == {"n", *flows}
     assert night.room.raymond("summary", "n", "--since", "1h").returncode == 2
+
+
+@pytest.mark.slow
+def test_a_run_that_cannot_be_told_hides_no_other(tmp_path: Path) -> None:
+    night = Night(tmp_path, TWO, "echo 42 > answer.txt; echo 'not yet'", **{"two.sh": "echo no; exit 1\n"})
+    assert night.loop("--attempts", "1").code == 1
+    night.room.raymond("run", night.room.flow({"START.sh": "echo '<result>fine</result>'"}, "works"), "--id", "works")
+    night.git("update-ref", "refs/raymond/n/tip", "main")
+    several = night.room.raymond("summary", "--since", "1h", "--json")
+    assert [one["run"]["workflow_id"] for one in json.loads(several.stdout)] == ["works"]
+    assert several.stderr.startswith("n is left out: refs/raymond/n/tip is not where Raymond left it")
+    alone = night.room.raymond("summary", "n", "--json")
+    assert (alone.returncode, alone.stdout) == (1, "")
+    assert "puts it back" in alone.stderr

@@ -288,6 +288,25 @@ def test_words_of_a_person_count_for_the_next_item(inside: Inside) -> None:
 
 
 @pytest.mark.slow
+def test_flags_for_a_loop_that_begins_are_named_where_one_is_open(inside: Inside) -> None:
+    inside.begin()
+    done = inside.call("next", "--start", "--resume", "--json", "--max-sessions", "1")
+    assert (done.returncode, json.loads(done.stdout)["most"]) == (0, 5)
+    assert done.stderr == "the loop goes on with the settings it has: --max-sessions does not count\n"
+
+
+@pytest.mark.slow
+def test_a_process_that_has_a_number_from_before_does_not_keep_a_loop_from_its_end(inside: Inside) -> None:
+    inside.begin("--max-sessions", "1")
+    inside.work({"answer.txt": "42\n"})
+    end = inside.record()
+    path = inside.path / "docs/.continuous-session-state.json"
+    path.write_text(json.dumps(inside.state | {"status": "running", "pid": 2_000_000_000}), "utf-8")
+    assert inside.next() == end
+    assert inside.state["status"] == "paused", "it is concluded again"
+
+
+@pytest.mark.slow
 def test_no_time_begins_no_item(inside: Inside) -> None:
     assert inside.begin("--max-time", "0s")["ended"] == "limit: the time is used up"
 

@@ -87,6 +87,13 @@ def test_a_difference_that_the_check_itself_makes_pauses_after_the_next_attempt(
     undone(inside, inside.record(code=3), SETTING)
 
 
+def test_a_folder_of_hooks_with_much_below_it_is_compared_at_its_top(inside: Inside) -> None:
+    inside.git("config", "core.hooksPath", "/usr")
+    waits = inside.record(code=3)
+    assert str(waits["question"]).startswith("git is not told the same as before: git's setting core.hookspath was")
+    assert "/usr/bin" not in waits["question"]
+
+
 def test_what_was_undone_before_a_person_said_stop_ends_the_loop_all_the_same(inside: Inside) -> None:
     inside.git("config", "core.fsmonitor", "evil")
     inside.record(code=3)

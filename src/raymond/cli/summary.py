@@ -11,7 +11,7 @@ from raymond import durations
 from raymond.cli import choice
 from raymond.cli.names import RUN
 from raymond.control import history, runs
-from raymond.errors import JournalError, UsageError
+from raymond.errors import Error, UsageError
 from raymond.faces import listing, words
 from raymond.faces.clock import instant
 from raymond.faces.dollars import dollars
@@ -36,7 +36,7 @@ def command(id_: str | None, since: str | None, as_json: bool) -> int:
         raise UsageError("--since is for every run, not for one", hint=f"raymond summary {id_}")
     begin = history.moment(since, time()) if since else 0.0
     rows = [row for row in runs.rows(every=True) if _moment(row) >= begin] if since else [_row(id_)]
-    found = [one for row in rows if (one := _report(row))]
+    found = [one for row in rows if (one := _report(row))] if since else [report.of(rows[0])]
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(found if since else found[0]) + b"\n")
         sys.stdout.flush()
@@ -58,9 +58,10 @@ def _moment(row: runs.RunRow) -> float:
 
 
 def _report(row: runs.RunRow) -> Report | None:
+    """The report of one of several; None if it cannot be told, which does not hide the others."""
     try:
         return report.of(row)
-    except JournalError as error:
+    except Error as error:
         print(f"{row.workflow_id} is left out: {error}", file=sys.stderr)
         return None
 
