@@ -83,8 +83,9 @@ def main(target: str) -> int:
             screen.sees(r"answer main_work3")
             screen.tmux("send-keys", "yes", "Enter")
             shown = screen.sees(r"main_work5 .*done[^$]*\$(.|\n)*TEST\.md +running +8s")
-            for _ in range(2):  # so that nobody writes into the folder any more
-                screen.tmux("send-keys", "C-c")
+            screen.tmux("send-keys", "C-c")  # so that nobody writes into the folder any more
+            screen.sees("press Ctrl-C again")  # two signals at once would be one
+            screen.tmux("send-keys", "C-c")
             screen.sees("raymond resume")
         finally:
             screen.tmux("kill-server")
