@@ -143,7 +143,7 @@ def faces_of(handle: RunHandle, show: ShowFlags, first: "Face") -> Faces:
     if loop := handle.start.loop:
         from raymond.loops import narrator
 
-        faces = narrator.beside(first, handle.project, loop)
+        faces = narrator.beside(first, handle.project, handle.id, loop)
     if show.log_file:
         faces.append(LogFile(show.log_file, show.log_format))
     if show.debug:

@@ -153,7 +153,7 @@ def end(loop: LoopRun) -> str:
 
 def _answer(loop: LoopRun, text: str) -> None:
     """Answer what the loop asks the program."""
-    agent, face = loop.leased or loop.rests, Narrator(loop.project.tree, loop.loop, lambda _: None)
+    agent, face = loop.leased or loop.rests, Narrator(loop.project, loop.id, loop.loop)
     assert agent is not None
     told = steer.answer(loop.project, loop.id, agent.id, text, question=agent.asks, face=face)
     if isinstance(told, Refusal):

@@ -14,6 +14,7 @@ from raymond.cli.names import AGENT, RUN
 from raymond.control import history, runs
 from raymond.control.follow import Follower
 from raymond.errors import UsageError
+from raymond.faces.tail import Tail
 
 if TYPE_CHECKING:
     from raymond.control.handle import RunHandle
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends.")
 @click.option("--agent", type=AGENT, metavar="A", help="Only what concerns agent A.")
+@click.option("--agents", "every", is_flag=True, help="Of a loop, every line of its agents.")
 @click.option("--text", "in_full", is_flag=True, help="What was said: each step's prompt, reply, tools and output.")
 @click.option("--step", type=Count(), metavar="N", help="What step N was sent and what it said.")
 @click.option("--tail", type=Count(), metavar="N", help="The last N lines; with --text, steps.")
@@ -35,6 +37,7 @@ def command(
     id_: str | None,
     follow: bool,
     agent: str | None,
+    every: bool,
     in_full: bool,
     step: int | None,
     tail: int | None,
@@ -42,7 +45,10 @@ def command(
     debug_dir: str | None,
     as_json: bool,
 ) -> int:
-    """Print every line of run ID, with the numbers of its steps; or, with --text, what was said in it."""
+    """Print every line of run ID, with the numbers of its steps; or, with --text, what was said in it.
+
+    Of a loop it prints what became of its items.
+    """
     if in_full and as_json:
         raise UsageError("--text is for people, --json for programs", hint="--step N --json has the texts of a step")
     begin = float("-inf") if since is None else history.moment(since, time.time())
@@ -67,7 +73,12 @@ def command(
         debug_folder.Folder(debug_dir, run.transcripts).write(decisions)
         print(f"{debug_dir} holds every step and transition of {run.id}", file=sys.stderr)
         return 0
-    printed = _printer(run, agent or "", step or 0, tail or 0, begin, in_full=in_full, as_json=as_json)
+    if run.start.loop and not (agent or every or in_full or as_json):
+        from raymond.loops.telling import Lines
+
+        printed: Conversation | Text | Json | Lines = Lines(run.transcripts, Tail(tail or 0), begin)
+    else:
+        printed = _printer(run, agent or "", step or 0, tail or 0, begin, in_full=in_full, as_json=as_json)
     printed.show(decisions)
     if follower:
         for more in follower.watch():
@@ -78,8 +89,6 @@ def command(
 def _printer(
     run: "RunHandle", agent: str, step: int, most: int, since: float, *, in_full: bool, as_json: bool
 ) -> "Conversation | Text | Json":
-    from raymond.faces.tail import Tail
-
     if in_full:
         from raymond.faces.conversation import Conversation
 

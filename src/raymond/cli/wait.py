@@ -2,7 +2,7 @@
 
 import click
 
-from raymond.cli import choice
+from raymond.cli import choice, watch
 from raymond.cli.names import RUN
 from raymond.control import left_requests, runs
 from raymond.control.follow import Follower
@@ -13,12 +13,12 @@ from raymond.faces import summary
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @click.option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
 def command(id_: str | None, as_json: bool) -> int:
-    """Wait until nothing runs ID any more; print its result, and exit with its exit code."""
+    """Wait until nothing runs ID any more; print its result, or the summary of a loop, and exit with its exit code."""
     found = choice.find(id_, "wait")
     follower = Follower(found.project, found.id)
     for _ in follower.watch():
         pass
-    whole = runs.whole(found.project, found.id) if as_json else None
-    left = left_requests.of(found.project, follower.run)
-    about = (follower.run, runs.left(follower.run))
-    return summary.tell(*about, as_json=whole, left=left.lines(), then=left.next_command)
+    if not as_json:
+        return watch.tell(found, follower.run)
+    left, whole = left_requests.of(found.project, follower.run), runs.whole(found.project, found.id)
+    return summary.tell(follower.run, runs.left(follower.run), as_json=whole, left=left.lines(), then=left.next_command)

@@ -9,6 +9,7 @@ from raymond.control.attach import attach
 from raymond.control.follow import Follower
 from raymond.control.handle import RunHandle
 from raymond.faces import summary
+from raymond.faces.foreign_text import said
 
 if TYPE_CHECKING:
     from raymond import Run
@@ -23,6 +24,13 @@ def follow(found: RunHandle) -> int:
 def tell(found: RunHandle, seen: "Run") -> int:
     """How a run stands that nobody drives, and what was asked of it that nobody has heard; its exit code."""
     left = left_requests.of(found.project, seen)
+    if seen.start.loop:
+        from raymond.loops import ending
+        from raymond.loops.loop_run import LoopRun
+
+        for line in left.lines():
+            print(said(f"left: {line}", sys.stderr), file=sys.stderr)
+        return ending.show(LoopRun(found.project, seen))
     return summary.tell(seen, runs.left(seen), left=left.lines(), then=left.next_command)
 
 

@@ -166,6 +166,16 @@ class Lines(Quiet):
         """Something a person should know, which may quote what others said."""
         self.put("".join(f"{line}\n" for line in told(text, MARGIN, self._width())))
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at these lines."""
+        return self._stream.isatty()
+
+    def tell(self, at: float, text: str) -> None:
+        """Something that happened at a time, and may quote what others said."""
+        with clock.of(self._stream):
+            self.put(f"{self._fitted(visible(f'[{clock.instant(at)}] {text}'))}\n")
+
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
         for line in words.pausing(run).split("\n"):

@@ -152,6 +152,13 @@ class Live(Quiet):
         self._kept.on_note(text)
         self._draw()
 
+    is_terminal = True
+
+    def tell(self, at: float, text: str) -> None:
+        """Something that happened at a time."""
+        self._kept.tell(at, text)
+        self._draw()
+
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
         self._kept.on_pausing(run)
@@ -473,10 +480,17 @@ class Kept(Lines):
                 printed = next((one.output for one in mine), "")
                 line += output(authored(printed, self.folder), self._width())
             if line and not self._hides(event):
-                at = time.strftime("%H:%M:%S", time.localtime(decision.time))
-                line = self._fitted(f"{at} {_plain(line)}").removeprefix(f"{at} ")
-                lines.append(f"{self._paint(at, 'dim')} {self._paint(line, _STYLES.get(type(event), ''))}\n")
+                lines.append(self._at(decision.time, line, _STYLES.get(type(event), "")))
         return "".join(lines)
+
+    def tell(self, at: float, text: str) -> None:
+        """Something that happened at a time."""
+        self.put(self._at(at, text))
+
+    def _at(self, at: float, text: str, style: str = "") -> str:
+        when = time.strftime("%H:%M:%S", time.localtime(at))
+        line = self._fitted(f"{when} {_plain(text)}").removeprefix(f"{when} ")
+        return f"{self._paint(when, 'dim')} {self._paint(line, style)}\n"
 
 
 def _plain(text: str) -> str:

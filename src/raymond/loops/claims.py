@@ -3,11 +3,9 @@
 from raymond.loops import markers
 from raymond.loops.loop_run import LoopRun
 from raymond.machine.events import AskEnded, GateEnded, StepFinished
-from raymond.patterns import regex
 from raymond.store import journal
 from raymond.store.records import Records
 
-_PROMISE = regex(r"<promise>.*</promise>")
 _RED = ("failed", "timed out")
 
 
@@ -23,10 +21,5 @@ def of(loop: LoopRun) -> int:
             elif isinstance(event, AskEnded):
                 said[event.agent] = event.answer
             elif isinstance(event, GateEnded) and event.verdict in _RED:
-                count += _claims(said.pop(event.agent, ""))
+                count += markers.claims(said.pop(event.agent, ""))
     return count
-
-
-def _claims(text: str) -> bool:
-    is_said = markers.has(text, markers.COMPLETE) or markers.has(text, markers.ALL_DONE)
-    return is_said or bool(_PROMISE.search(text))

@@ -30,8 +30,13 @@ _CONCLUDING = 60.0
 def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False) -> int:
     """Conclude the loop, and print its summary; its exit code."""
     loop = LoopRun(project, run)
-    code = code_of(loop, signal)
     conclude(loop)
+    return show(loop, signal=signal, as_json=as_json)
+
+
+def show(loop: LoopRun, *, signal: int = 0, as_json: bool = False) -> int:
+    """Print the summary of a loop; its exit code."""
+    code = code_of(loop, signal)
     sys.stdout.write(json.dumps(document(loop, code)) + "\n" if as_json else summary.text(loop))
     sys.stdout.flush()
     return code

@@ -11,6 +11,7 @@ from raymond.patterns import regex
 from raymond.text import safe, visible
 
 _FORGED = regex(r"<!--(?=\s*raymond\b)", re.IGNORECASE)
+_ECHO = regex(r"make(?:\[\d+\])?: \*\*\* .* Error \d+")
 _DEEPEST = 6
 _LAST = 3
 """Lines at the end of an output that say how it ended."""
@@ -34,13 +35,27 @@ def cut(text: str, most: int) -> str:
 def error_line(text: str, most: int) -> str:
     """An error in one line: what is wrong, which is its first line, and the last lines of the output below it."""
     first, _, output = text.strip().partition("\n")
-    lines = [line for line in map(one_line, output.splitlines()) if line.strip("=-_*~# .")]
+    lines = _telling(output)
     told, last = one_line(first), list[str]()
     for line in reversed(lines[-_LAST:]):
         if len(told) + sum(map(len, last)) + len(line) + 3 * len(last) > most:
             break
         last.insert(0, line)
     return cut(f"{told}: {' / '.join(last)}" if last else told, most)
+
+
+def last_line(output: str, most: int) -> str:
+    """The last line of an output that says something: test runners sum up there."""
+    lines = _telling(output)
+    return cut(lines[-1].strip("=- "), most) if lines else ""
+
+
+def _telling(output: str) -> list[str]:
+    """The lines that say more than that something failed; what `make` adds at the end says no more than that."""
+    lines = [line for line in map(one_line, output.splitlines()) if line.strip("=-_*~# .")]
+    while lines[1:] and _ECHO.fullmatch(lines[-1]):
+        lines.pop()
+    return lines
 
 
 def inline(text: str) -> str:

@@ -1,0 +1,233 @@
+"""Tells what happens in a loop, event by event: once as people read it, once as the lines of its log have it."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from raymond.faces import clock
+from raymond.faces.foreign_text import hung, width_of
+from raymond.faces.lines import MARGIN
+from raymond.faces.tail import Tail
+from raymond.loops import markers, settings
+from raymond.loops.formats import log_line
+from raymond.loops.formats.foreign_text import cut, error_line, last_line, one_line
+from raymond.loops.ledger import DONE, FAILED, IDLE, RED, Opened, opened
+from raymond.loops.step import FAILS
+from raymond.machine.events import (
+    AgentEnded,
+    AgentFailed,
+    AgentPaused,
+    AgentStarted,
+    AskEnded,
+    AskStarted,
+    BackendClosed,
+    Decision,
+    EvaluatorEnded,
+    Event,
+    GateEnded,
+    RunStarted,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+    is_entry,
+)
+from raymond.machine.run import Run
+from raymond.store.records import Records
+from raymond.text import visible
+
+_WORK = ("WORK.md", "REJECTED.md")
+_ASIDE = {"1_START.py": "Preparing the workspace, and trying the checks", "CLOSE.py": "Running the closing checks"}
+"""What is told of states that may take long."""
+_MOST = 200
+"""Characters of what others wrote."""
+
+
+class Told(Struct, frozen=True):
+    """One thing that happened in a loop."""
+
+    line: str
+    """As the log has it, which programs read, too; empty when it is no line there."""
+    sentence: str
+    """As people read it; empty when another one says it."""
+
+
+def _same(text: str) -> Told:
+    return Told(text, text)
+
+
+class Telling:
+    """A loop as its events tell it, one decision after the other."""
+
+    def __init__(self, transcripts: str) -> None:
+        self._records = Records(transcripts)
+        self._loop, self._most, self._now = "", 0, 0.0
+        self._states: dict[str, str] = {}
+        self._items: dict[str, Opened] = {}
+        """The items of the agents that do one."""
+        self._untold: dict[str, list[Told]] = {}
+        """What is told of an agent when its first step begins, after the pause."""
+
+    def note(self, run: Run) -> None:
+        """Note where a run is that is told from here on."""
+        self._begin(run.start)
+        self._states = {agent.id: agent.state for agent in run.agents.values()}
+        named = {agent.id: agent.variables or {} for agent in run.agents.values()}
+        self._items = {id: opened(given["item"]) for id, given in named.items() if "item" in given}
+
+    def of(self, decision: Decision) -> Iterator[Told]:
+        """What a decision tells."""
+        self._now = decision.time
+        for event in decision.events:
+            yield from self._of(event)
+            if is_entry(event):
+                self._states[event.agent] = event.state
+
+    def _begin(self, start: RunStarted) -> None:
+        self._loop, self._most = start.loop, settings.read(start.metadata.get(settings.VARIABLE, "")).most
+
+    def _of(self, event: Event) -> list[Told]:
+        agent = getattr(event, "agent", "")
+        state = self._states.get(agent, "")
+        match event:
+            case RunStarted():
+                self._begin(event)
+            case AgentStarted():
+                return self._started(event)
+            case BackendClosed():
+                why = f"({event.backend}, {event.kind}): {cut(event.error, _MOST)}"
+                utc = f" until {datetime.fromtimestamp(event.until, UTC):%Y-%m-%dT%H:%M:%SZ}" if event.until else ""
+                local = f" until {clock.instant(event.until)}" if event.until else ""
+                return [Told(f"Waiting{utc} {why}", f"Waiting{local} {why}")]
+            case EvaluatorEnded() if event.decided and not event.verdict:
+                return [_same(f"The judge of the goal gave no verdict: {event.reason}")]
+            case AgentFailed(kind="evaluator"):
+                return [_same(f"The judge of the goal failed: {event.error}")]
+            case AskStarted() if event.question.startswith(FAILS):
+                return [_same(f"Waiting for a person: {event.question.splitlines()[0]}")]
+            case StepStarted() if state in _ASIDE:
+                return [_same(_ASIDE[state])]
+            case GateEnded() if agent == "main":
+                last = last_line(event.output, _MOST)
+                last = f": {last}" if last else ""
+                line = f"Before the first iteration: {_verified(event)}{last}"
+                return [Told(line, f"Before the first iteration: {_checked(event)}")]
+            case _:
+                return self._of_item(event, self._items[agent], state) if agent in self._items else []
+        return []
+
+    def _of_item(self, event: Event, item: Opened, state: str) -> list[Told]:
+        match event:
+            case StepStarted():
+                untold = self._untold.pop(event.agent, [])
+                checks = Told(log_line.verifying(item.check), f"Running the check: {one_line(item.check)}")
+                return [*untold, checks] if event.phase == "gate" else untold
+            case StepFinished() if state in _WORK:
+                said = "".join(str(line.get("said", "")) for line in self._records.ended(event))
+                return [Told(log_line.implemented(), _ended_turn(said))]
+            case AskEnded(state="RETURNED.py"):
+                return [Told(log_line.implemented(), _ended_turn(event.answer))]
+            case GateEnded():
+                return [Told(_verified(event), _checked(event))]
+            case AgentPaused(kind="review"):
+                return [_same(f"Waiting for a person: {event.reason}")]
+            case AgentEnded():
+                return [self._done(item, event.result)]
+            case AgentFailed():
+                return [_same(f"{self._unit} {item.number} failed: {event.error}")]
+            case StepFailed(again=True):
+                wait = f" in {event.retry_at - self._now:.0f}s" if event.retry_at > self._now else ""
+                return [_same(f"Trying again{wait} ({event.kind}): {cut(event.error, _MOST)}")]
+            case _ if is_entry(event) and (state, event.state) == ("PREPARE.py", "COMMIT.py"):
+                return [Told(log_line.committing(), "")]
+            case _:
+                pass
+        return []
+
+    def _started(self, event: AgentStarted) -> list[Told]:
+        if "question" in event.variables:
+            return [Told("Pausing for review", "Pausing: a person goes on with it")]
+        if "item" not in event.variables:
+            return []
+        item = opened(event.variables["item"])
+        self._items[event.agent] = item
+        again = event.variables.get("again", "no") == "yes"
+        line = log_line.starting(item.number, self._most, again=again)
+        most = f" of {self._most}" if self._most else ""
+        title = "" if self._loop == settings.RALPH else f": {one_line(item.title)}"
+        sentence = f"{self._unit} {item.number}{most}{' again' if again else ''}{title}"
+        changed = event.variables.get("changed", "")
+        shown = ["The prompt has changed:", *(f"  {one}" for one in changed.splitlines())] if changed else []
+        self._untold[event.agent] = [
+            Told(line, sentence),
+            Told(log_line.selected(item.title), ""),
+            *map(_same, shown),
+        ]
+        return []
+
+    @property
+    def _unit(self) -> str:
+        return settings.UNITS.get(self._loop, "item").capitalize()
+
+    def _done(self, item: Opened, result: str) -> Told:
+        try:
+            entry = json.loads(result)
+            number, verdict = int(entry["number"]), entry["verdict"]
+        except (ValueError, KeyError, TypeError):
+            return Told(f"Iteration {item.number} ended", f"{self._unit} {item.number} ended")
+        seconds = float(entry.get("seconds", 0.0))
+        lasted, commit = log_line.lasted(seconds), str(entry.get("commit", ""))[:12]
+        saved = f", committed as {commit}" if commit else ""
+        if verdict == IDLE:
+            told = f"{number} changed nothing ({lasted})"
+            return Told(f"Iteration {told}", f"{self._unit} {told}")
+        if verdict in DONE:
+            return Told(log_line.completed(number, seconds), f"{self._unit} {number} is done{saved} ({lasted})")
+        why = error_line(str(entry.get("error", "")), _MOST)
+        line = f"Iteration {number} failed ({verdict}, {lasted}): {why}"
+        if verdict == RED:  # its check was just told
+            return Told(line, f"{self._unit} {number} ended with a red check{saved} ({lasted})")
+        how = "" if verdict == FAILED else f"{verdict}, "
+        return Told(line, f"{self._unit} {number} failed ({how}{lasted}): {why}")
+
+
+def _ended_turn(said: str) -> str:
+    claims = ", and says it is done" if markers.claims(said) else ""
+    return f"The agent ended its turn{claims}"
+
+
+def _verified(event: GateEnded) -> str:
+    if event.verdict in ("passed", "failed"):
+        return log_line.verified(0 if event.verdict == "passed" else event.exit_code or 1)
+    return f"Verification {event.verdict.upper()}: {event.reason}"
+
+
+def _checked(event: GateEnded) -> str:
+    """What a check found: of a red one, the last line that it printed, which is where test runners sum up."""
+    if event.verdict == "passed":
+        return "Check green"
+    if event.verdict == "failed":
+        return f"Check red: {last_line(event.output, _MOST) or event.reason}"
+    return f"Check {event.verdict}: {event.reason}"
+
+
+class Lines:
+    """What happened in a loop as lines on stdout, told afterwards."""
+
+    def __init__(self, transcripts: str, tail: Tail, since: float) -> None:
+        self._telling = Telling(transcripts)
+        self._tail = tail
+        self._since = since
+
+    def show(self, decisions: Sequence[Decision]) -> None:
+        """Print what these tell."""
+        width = width_of(sys.stdout)
+        with clock.of(sys.stdout):
+            for decision in decisions:
+                for told in self._telling.of(decision):
+                    if told.sentence and decision.time >= self._since:
+                        line = f"[{clock.instant(decision.time)}] {told.sentence}"
+                        self._tail.put("\n".join(hung(visible(line), MARGIN, width)) + "\n")
+        self._tail.end()
