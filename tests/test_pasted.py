@@ -17,9 +17,9 @@ _COMMAND = re.compile(r"(?:\braymond [^`;]*|--[a-z][a-z-]* '?)$")
 _OURS = re.compile(
     r"(\w+(\.\w+|\[0\])*\.)?(id|workflow_id)|document\['(workflow_id|agent)'\]|(begun|event|asked)\.agent|self\._asked"
     r"|pasted\.\w+\(.*\)|_more\(run\)|_allowing\(.*\)|_dollars\(.*\)|_going\(.*\)|_list\(waiting\)|max\(.*\)|durations\.written\(.*\)"
-    r"|__version__|rules\.max_budget|given\.max_budget|done \+ given|f?'.*'( if .*)?|.* if self\._run else 'ID'"
+    r"|(\w+\.)*loop|verb|\w+\.docs_flag|len\(rows\) \+ left|__version__|rules\.max_budget|given\.max_budget|done \+ given|f?'.*'( if .*)?|.* if self\._run else 'ID'"
 )
-"""Ids of runs and agents, which have letters, digits, _ and - only; numbers; what is quoted, and what is made of it."""
+"""Ids of runs and agents, which have letters, digits, _ and - only; numbers; names of loops and verbs; what is quoted."""
 _WORDS = {
     "cli/__init__.py": ("close[0]", "named"),  # commands of ours
     "cli/choice.py": ("some",),  # ids
@@ -27,8 +27,10 @@ _WORDS = {
     "cli/cost.py": ("many",),
     "cli/delivery.py": ("agent",),  # quoted by the caller
     "cli/demo.py": ("folder",),  # quoted before
-    "cli/loop_accepting.py": ("found.item", "entry.number"),
-    "cli/loop_verbs.py": ("loop",),  # the name of a command
+    "cli/init.py": ("path",),  # quoted before
+    "cli/internal_mode.py": ("typed[0]",),  # a flag of ours
+    "cli/loop_verbs.py": ("name",),  # of a loop
+    "cli/reviewing.py": ("self.name", "more", "self._of_several"),  # quoted before, or a number
     "cli/ralph.py": ("near[0]",),  # a command of ours
     "cli/resume_usage.py": ("many",),
     "cli/texts.py": ("key",),  # checked before
@@ -44,18 +46,15 @@ _WORDS = {
     "faces/next_commands.py": ("agent",),
     "faces/overview.py": ("or_else", "name"),  # quoted before
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
-    "loops/finding.py": ("where", "loop.loop", "verb", "flag_of(loop)"),  # quoted before; names of ours
+    "loops/finding.py": ("where",),  # quoted before
     "loops/formats/records.py": ("name",),  # in a comment of a document
     "loops/hooks.py": ("name",),  # of a hook
     "loops/judging.py": ("trees",),  # a commit and a reference of ours
-    "loops/loop_status.py": ("loop.loop",),
-    "loops/opening.py": ("docs", "verb", "loop"),  # told, not to be pasted; words of ours
-    "loops/person.py": ("loop.loop",),
+    "loops/opening.py": ("docs",),  # told, not to be pasted; words of ours
     "loops/prd_import.py": ("'|'.join(KINDS)", "one"),  # kinds of files
     "loops/selection.py": ("pattern",),
-    "loops/starting.py": ("loop",),
     "loops/summary.py": (
-        *("one.number", "loop.loop", "more.get(limit, '')", "flags", "_typed(loop)", "verb"),
+        *("one.number", "more.get(limit, '')", "flags", "_typed(loop)"),
         *("said", "_answering(loop, asking)"),  # words of ours
         *("only", "TASKS", "STORIES", "', '.join(entry.tasks)"),  # quoted before; names of ours; ids of tasks
     ),

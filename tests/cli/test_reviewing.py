@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cheating
-from raymond.machine.events import GateEnded
+from raymond.machine.events import GateEnded, ReviewEnded
 from running import Room, until
 from typist import Typist
 
@@ -65,3 +65,47 @@ def test_a_green_check_that_does_not_count_is_not_called_red(room: Room) -> None
         shown = until(lambda: re.search(r"(?m)^ +gate:  .*$", room.raymond("status", "s").stdout), "the status")
     assert shown[0].startswith("      gate:  green only with the agent's tests/check.sh: as sealed, ")
     assert shown[0].endswith(" (the agent was told 1 of 3 times)")
+
+
+ASKS = r"accept this change\? y, n, d shows the difference, Enter later > "
+
+
+@pytest.mark.slow
+def test_a_person_decides_where_the_review_is_shown(room: Room) -> None:
+    person = Typist(room, "review", "r", columns=200)
+    shown = person.sees(ASKS)
+    assert shown.startswith(HEAD)
+    assert "-grep -q right" not in shown
+    person.type("\n")
+    person.sees("1 review left for later: raymond review r\n")
+    assert person.end() == 0
+    person = Typist(room, "review", "r", columns=200)
+    person.sees(ASKS)
+    person.type("d\n")
+    assert "what changed:\n" in person.sees(ASKS)
+    person.type("y\n")
+    person.sees("accepted; r continues in the background: raymond attach r\n")
+    assert person.end() == 0
+    assert room.raymond("wait", "r").returncode == 0
+
+
+@pytest.mark.slow
+def test_nobody_says_yes_to_what_was_not_shown(room: Room) -> None:
+    person = Typist(room, "review", "r", columns=200)
+    assert "what changed:" not in person.sees(ASKS)
+    person.type("y\n")
+    assert "what changed:\n" in person.sees(ASKS), "the difference comes first, then the question again"
+    person.type("n\n")
+    person.sees("why\\? The agent is told; Ctrl-C rejects nothing: ")
+    person.type("leave the test as it is\n")
+    person.sees("rejected; r continues in the background")
+    assert person.end() == 0
+    ended = until(lambda: [one for one in room.events() if isinstance(one, ReviewEnded)], "the decision")
+    assert [(one.accepted, one.reason) for one in ended] == [(False, "leave the test as it is")]
+
+
+@pytest.mark.slow
+def test_an_agents_program_is_asked_nothing_on_a_terminal(room: Room) -> None:
+    person = Typist(room, "review", "r", columns=200, CLAUDECODE="1")
+    assert person.sees(re.escape(WAYS)).startswith(HEAD)
+    assert person.end() == 0

@@ -120,6 +120,10 @@ def test_what_is_rejected_is_in_the_queue_again(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     status = night.loop(verb="status").out
     assert "  ✗ Write the answer (rejected)\n" in status
+    assert "n: failed (0 of 1 done, 1 to review, all decided)\n" in status
+    assert "\nnext:   raymond continuous-session start" in status
+    listed = night.room.raymond("list").stdout
+    assert re.search(r"^done\n  n +failed .* 1 to review, all decided$", listed, re.MULTILINE)
     assert "[BLOCKED: waits" not in status
     log = night.text(f"docs/session_logs/{night.logs[-1]}")
     assert "1. [VERIFY: sh check.sh] Write the answer\n   It was rejected: no CI, please\n" in log
@@ -159,3 +163,24 @@ def test_an_agent_accepts_edits_and_teaches_nothing(tmp_path: Path) -> None:
         done = night.room.raymond(*args, environment={"CLAUDECODE": "1"})
         assert done.returncode == 2
         assert "has started" in done.stderr
+
+
+def test_items_are_decided_where_they_are_shown(tmp_path: Path) -> None:
+    night = aside(tmp_path, AGENT.replace("ci.yml", "other.yml"))
+    person = Typist(night.room, "review", "n", columns=200)
+    asks = r"commit this\? y, n, d shows the difference, Enter later > "
+    first = person.sees(asks)
+    assert "n, item 1: Write the answer: review" in first
+    assert "+42" not in first
+    person.type("d\n")
+    assert "+42" in person.sees(asks)
+    person.type("y\n")
+    person.sees("committed as ")
+    assert "n, item 2: Second: review" in person.sees(asks)
+    person.type("n\n")
+    person.sees("The next session is told; Ctrl-C rejects nothing: ")
+    person.type("no CI, please\n")
+    person.sees("Second is in the queue again")
+    assert person.end() == 0
+    assert night.git("show", "raymond/n:answer.txt") == "42"
+    assert "It was rejected: no CI, please" in night.text(f"docs/session_logs/{night.logs[-1]}")

@@ -3,7 +3,6 @@
 import click
 
 from raymond.cli import choice, reviewing
-from raymond.cli import loop_accepting as loops
 from raymond.cli.names import AGENT, RUN
 
 
@@ -18,6 +17,4 @@ def command(id_: str | None, agent: str | None, no_resume: bool) -> int:
     it is applied to HEAD, checked and committed.
     """
     run = choice.change(id_, "review")
-    if (loop := loops.aside(run)) is not None:
-        return loops.accept(loop, agent)
-    return reviewing.decide(run, agent, accepted=True, no_resume=no_resume)
+    return reviewing.meant(run, "accept", agent, resumes=not no_resume).accept()

@@ -53,9 +53,9 @@ def _waits(run: RunHandle) -> Error | None:
     """Why a loop stays unless somebody forces it; most runs need nothing of what loops import."""
     if not run.start.loop:
         return None
-    from raymond.cli import loop_accepting
+    from raymond.cli import reviewing
 
-    return loop_accepting.kept(run)
+    return reviewing.kept(run)
 
 
 def _clean(run: RunHandle | Error, here: str, *, force: bool, dry_run: bool) -> int:

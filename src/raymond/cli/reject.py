@@ -3,7 +3,6 @@
 import click
 
 from raymond.cli import choice, reviewing
-from raymond.cli import loop_accepting as loops
 from raymond.cli.names import AGENT, RUN
 
 
@@ -19,13 +18,6 @@ def command(id_: str, agent: str | None, reason: str, no_resume: bool) -> int:
     an item that a loop has set aside: it goes back to the queue, which needs none.
     """
     run = choice.change(id_, "review")
-    if (loop := loops.aside(run)) is not None:
-        return loops.reject(loop, *_split(agent, reason, loops.names(loop)))
-    agent, reason = _split(agent, reason, reviewing.waiting(run))
-    return reviewing.decide(run, agent, accepted=False, reason=reason, no_resume=no_resume)
-
-
-def _split(name: str | None, reason: str, names: list[str]) -> tuple[str | None, str]:
-    """What is named, and the reason: a sentence that names nothing is the reason alone."""
-    is_reason = name is not None and not reason and name not in names and " " in name.strip()
-    return (None, name or "") if is_reason else (name, reason)
+    is_reason = agent and not reason and " " in agent.strip() and agent not in reviewing.names(run)
+    name = None if is_reason else agent  # a sentence that names nothing is the reason
+    return reviewing.meant(run, "reject", name, resumes=not no_resume).reject(reason or (agent or "") * (not name))

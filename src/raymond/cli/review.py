@@ -6,9 +6,7 @@ import click
 import msgspec
 
 from raymond.cli import choice, reviewing
-from raymond.cli import loop_accepting as loops
 from raymond.cli.names import RUN
-from raymond.control import reviews
 
 
 @click.command("review")
@@ -17,16 +15,18 @@ from raymond.control import reviews
 def command(id_: str | None, as_json: bool) -> int:
     """Show which green checks of run ID do not count yet: what decides them changed; and what a loop has set aside.
 
-    Each with the difference, what the agent said, and what the check printed with and without the change.
+    Each with the difference, what the agent said, and what the check printed with and without the change. On a terminal
+    it asks about each: y accepts, n rejects and asks why, d shows the difference, Enter leaves it for later.
     """
     run = choice.find(id_, "review")
-    found, items = reviews.of_run(run.project, run.id), loops.items(run)
+    found = reviewing.cases(run)
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode([*found, *items]) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode([one.found for one in found]) + b"\n")
         sys.stdout.flush()
-    elif not found and not items:
+    elif not found:
         print(f"nothing of {run.id} waits for a review", file=sys.stderr)
+    elif reviewing.can_decide(found):
+        return reviewing.decide(found)
     else:
-        shown = [*(reviewing.lines(run, one) for one in found), *(loops.lines(run, one) for one in items)]
-        print("\n\n".join(map("\n".join, shown)))
+        print("\n\n".join("\n".join([*one.lines(), *one.ways()]) for one in found))
     return 0

@@ -1,89 +1,282 @@
-"""Show what waits for the review of a person, and carry out what the person decides."""
+"""Show what waits for the review of a person, ask about it, and carry out what the person decides.
+
+That is the work of an agent that changed what decides its check, or an item that a loop has set aside.
+"""
 
 import sys
+from abc import ABC, abstractmethod
 
 from raymond import pasted
 from raymond.cli import delivery, picker
 from raymond.control import inside, left_requests, reviews, runs
+from raymond.control.deliver import Delivery
 from raymond.control.handle import RunHandle
 from raymond.control.reviews import Review
 from raymond.errors import UsageError
+from raymond.faces import words
 from raymond.faces.foreign_text import hung, in_margin, width_of
-from raymond.faces.words import named
+from raymond.faces.trial import Trial
+from raymond.loops import evidence, person
+from raymond.loops.evidence import Evidence
+from raymond.loops.ledger import Entry
+from raymond.loops.loop_run import LoopRun
 from raymond.text import visible
 
 _MARGIN = "  | "
+_CHANGES = ("what changed", evidence.CHANGE)
+"""What texts of a review are called that are a difference."""
 
 
-def _chosen(run: RunHandle, agent: str | None) -> Review:
-    """The review that is meant."""
-    found = [one for one in reviews.of_run(run.project, run.id) if not agent or agent in (one.agent, one.label)]
-    if not found and agent and (others := waiting(run)):
-        words = f"{pasted.word(others[0], 'AGENT')} {pasted.word(agent, 'REASON')}"
-        hint = f"if that is the reason: raymond reject {run.id} {words}"
-        raise UsageError(f"there is no agent `{agent}` whose work waits for a review", hint=hint)
-    if not found:
-        hint = f"raymond status {run.id} shows what its agents are doing"
-        raise UsageError(f"nothing of {run.id} waits for a review", hint=hint)
-    if len(found) > 1:
-        names = ", ".join(one.agent for one in found)
-        raise UsageError(f"several agents wait for a review: {names}", hint=f"raymond review {run.id} shows them")
-    return found[0]
+class Case(ABC):
+    """One thing that waits for the review of a person."""
 
+    name: str
+    """What stands for it in a command."""
+    question: str
+    listener: str
+    """Who is told why it was rejected."""
+    found: Review | Evidence
 
-def waiting(run: RunHandle) -> list[str]:
-    """What agents whose work waits for a review are called."""
-    found = reviews.of_run(run.project, run.id)
-    return [name for one in found for name in (one.agent, one.label) if name]
+    def __init__(self, run: RunHandle) -> None:
+        self.run = run
 
+    def lines(self) -> list[str]:
+        """All of it; nothing of what others wrote is cut or hidden."""
+        return self._lines([*self.found.texts])
 
-def lines(run: RunHandle, review: Review) -> list[str]:
-    """All of a review, and the commands that decide it."""
-    return [
-        *_shown(run, review),
-        f"accept: raymond accept {run.id} {pasted.word(review.agent, 'AGENT')}",
-        f"reject: raymond reject {run.id} {pasted.word(review.agent, 'AGENT')} REASON",
-    ]
+    def brief(self) -> list[str]:
+        """All of it but the difference."""
+        return self._lines([one for one in self.found.texts if one not in _CHANGES])
 
+    def change(self) -> list[str]:
+        """The difference alone."""
+        return self._texts([one for one in self.found.texts if one in _CHANGES])
 
-def _shown(run: RunHandle, review: Review) -> list[str]:
-    """All of a review; nothing of what others wrote is cut or hidden."""
-    width = width_of(sys.stdout)
-    head = f"{run.id}, {named(review.agent, review.label)} in {review.state}: {review.verdict}"
-    shown = [*hung(visible(head), _MARGIN, width), *hung(visible(f"why:    {review.reason}"), _MARGIN, width)]
-    for one in review.changes:
-        shown += hung(visible(f"sealed: {one}"), _MARGIN, width)
-    if review.words:
-        shown += ["the agent says:", *in_margin(review.words, _MARGIN, width)]
-    for what, text in review.texts.items():
-        shown += [f"{what}:", *in_margin(text.rstrip("\n"), _MARGIN, width)]
-    return shown
+    def ways(self) -> list[str]:
+        """The commands that decide it."""
+        return [f"{verb}: raymond {verb} {self.run.id} {self.name}{more}" for verb, more in self._WAYS]
 
+    _WAYS = (("accept", ""), ("reject", " REASON"))
 
-def decide(run: RunHandle, agent: str | None, *, accepted: bool, reason: str = "", no_resume: bool = False) -> int:
-    """Show it, ask, and do what the person says; then the run continues."""
-    inside.check_agent("accept" if accepted else "reject")
-    review = _chosen(run, agent)
-    inside.check(run.start, "accept" if accepted else "reject")
-    if accepted:
-        print("\n".join(_shown(run, review)), flush=True)
+    def accept(self) -> int:
+        """Show it, ask, and do what the person says; the exit code."""
+        print("\n".join(self.lines()), flush=True)
         if not picker.can_ask():
-            what = "a change of what decides a check is accepted on a terminal, where it can be seen"
-            raise UsageError(what, hint=f"type it in a terminal (ssh -t), with no pipe: raymond accept {run.id}")
-        if not picker.agrees("accept this change?"):
+            command = f"raymond accept {self.run.id}{self._of_several}"
+            raise UsageError(self._unseen, hint=f"type it in a terminal (ssh -t), with no pipe: {command}")
+        if not picker.agrees(self.question):
             print("nothing was accepted", file=sys.stderr)
             return 3
-    elif not reason:
-        print("\n".join(_shown(run, review)), flush=True)
-        reason = picker.ask("why? The agent is told; Ctrl-C rejects nothing: ") if picker.can_ask() else ""
-    done = reviews.decide(run.project, run.id, review, accepted=accepted, reason=reason)
-    told = delivery.words(done, run.id, review.agent)
-    verb = "accepted" if accepted else "rejected"
-    if told or no_resume:
-        print(told or f"{verb}; {left_requests.onward(run.project, run.id)}", file=sys.stderr)
-        return 0
-    if runs.is_driven(run.project.run(run.id)):
-        return 0
-    from raymond.cli import continuing
+        return self.decide(accepted=True)
 
-    return continuing.go_on(run, attach=False, verb=verb)
+    def reject(self, reason: str) -> int:
+        """Reject it; without a reason, show it and ask for one."""
+        if not reason and picker.can_ask():
+            print("\n".join(self.lines()), flush=True)
+            reason = self.ask_why()
+        return self.decide(accepted=False, reason=reason)
+
+    def ask_why(self) -> str:
+        """Why it is rejected."""
+        return picker.ask(f"why? The {self.listener} is told; Ctrl-C rejects nothing: ")
+
+    @abstractmethod
+    def check(self, verb: str) -> None:
+        """Refuse `verb` to whoever is no person."""
+
+    @abstractmethod
+    def decide(self, *, accepted: bool, reason: str = "") -> int:
+        """Carry it out; the exit code."""
+
+    _unseen: str
+    _of_several = ""
+
+    @abstractmethod
+    def _head(self) -> list[str]:
+        """What it is about."""
+
+    def _lines(self, texts: list[str]) -> list[str]:
+        width = width_of(sys.stdout)
+        shown = [part for one in self._head() for part in hung(visible(one), _MARGIN, width)]
+        if self.found.words:
+            shown += ["the agent says:", *in_margin(self.found.words, _MARGIN, width)]
+        return shown + self._texts(texts)
+
+    def _texts(self, names: list[str]) -> list[str]:
+        width, texts = width_of(sys.stdout), self.found.texts
+        return [line for one in names for line in (f"{one}:", *in_margin(texts[one].rstrip("\n"), _MARGIN, width))]
+
+
+class AgentCase(Case):
+    """An agent whose green check counts when a person says so."""
+
+    question, listener = "accept this change?", "agent"
+    _unseen = "a change of what decides a check is accepted on a terminal, where it can be seen"
+
+    def __init__(self, run: RunHandle, found: Review, *, resumes: bool = True) -> None:
+        super().__init__(run)
+        self.found, self.name, self._resumes = found, pasted.word(found.agent, "AGENT"), resumes
+        self._review = found
+
+    def _head(self) -> list[str]:
+        one = self._review
+        head = f"{self.run.id}, {words.named(one.agent, one.label)} in {one.state}: {one.verdict}"
+        return [head, f"why:    {one.reason}", *(f"sealed: {change}" for change in one.changes)]
+
+    def check(self, verb: str) -> None:
+        """Refuse `verb` to agents, and to steps of this run and of others."""
+        inside.check_agent(verb)
+        inside.check(self.run.start, verb)
+
+    def decide(self, *, accepted: bool, reason: str = "") -> int:
+        """Tell the run, which then continues."""
+        run, verb = self.run, "accepted" if accepted else "rejected"
+        done: Delivery = reviews.decide(run.project, run.id, self._review, accepted=accepted, reason=reason)
+        told = delivery.words(done, run.id, self._review.agent)
+        if told or not self._resumes:
+            print(told or f"{verb}; {left_requests.onward(run.project, run.id)}", file=sys.stderr)
+            return 0
+        if runs.is_driven(run.project.run(run.id)):
+            return 0
+        from raymond.cli import continuing
+
+        return continuing.go_on(run, attach=False, verb=verb)
+
+
+class ItemCase(Case):
+    """An item that a loop has set aside: it is committed if its check is green with today's tip."""
+
+    question, listener = "commit this?", "next session"
+    _unseen = "what was set aside is accepted on a terminal, where it can be seen"
+
+    def __init__(self, run: RunHandle, loop: LoopRun, entry: Entry) -> None:
+        super().__init__(run)
+        self._loop, self._entry = loop, entry
+        self.found: Evidence = evidence.of(loop, entry)
+        self.name = str(entry.number)
+        self._of_several = f" {self.name}"
+
+    def _head(self) -> list[str]:
+        one = self.found
+        head = f"{self.run.id}, item {one.item}: {one.title}: {one.verdict}"
+        return [head, f"why:    {one.reason}", f"saved:  {one.saved}"]
+
+    def check(self, verb: str) -> None:
+        """Refuse `verb` to agents, and to every step."""
+        inside.check_by_hand(verb)
+
+    def decide(self, *, accepted: bool, reason: str = "") -> int:
+        """Commit it, or put it back into the queue."""
+        if not accepted:
+            print(person.reject(self._loop, self._entry, reason), file=sys.stderr)
+            return 0
+        done = person.accept(self._loop, self._entry, Trial(sys.stderr).tell)
+        if done.commit:
+            told = f"committed as {done.commit[:12]}"
+        elif done.branch:
+            there = f"it is on the branch {done.branch}; git merge {done.branch}"
+            told = f"it does not fit what was committed since: {there}"
+        else:
+            told = f"not committed, because its check is not green here: {done.red}; it is still in {self._entry.saved}"
+        print(told, file=sys.stderr)
+        return 0 if done.commit else 1
+
+
+def cases(run: RunHandle) -> list[Case]:
+    """Everything of a run that waits for a review."""
+    agents: list[Case] = [AgentCase(run, one) for one in reviews.of_run(run.project, run.id)]
+    return [*agents, *_items(run)]
+
+
+def _items(run: RunHandle) -> list[ItemCase]:
+    if not run.start.loop:
+        return []
+    loop = LoopRun(run.project, run.read())
+    return [ItemCase(run, loop, one) for one in person.waiting(loop)]
+
+
+def kept(run: RunHandle) -> UsageError | None:
+    """Why a loop is not removed: items wait for a person; None when none does."""
+    found = person.waiting(LoopRun(run.project, run.read()))
+    if not found:
+        return None
+    items = ", ".join(f"{one.number} ({one.title})" for one in found)
+    force = f"raymond clean --force {run.id} removes the run, but not what git has in refs/raymond/{run.id}"
+    what = f"{run.id} has set items aside that wait for you: {items}"
+    return UsageError(what, hint=f"raymond review {run.id} shows them; {force}")
+
+
+def meant(run: RunHandle, verb: str, name: str | None, *, resumes: bool) -> Case:
+    """What a person means who wants to accept or reject it: an item of a loop if no agent waits."""
+    found = reviews.of_run(run.project, run.id)
+    if run.start.loop and not found:
+        loop = LoopRun(run.project, run.read())
+        if person.waiting(loop):
+            inside.check_by_hand(verb)  # before it says which there are
+            return ItemCase(run, loop, person.chosen(loop, name))
+    inside.check_agent(verb)
+    chosen = [one for one in found if not name or name in (one.agent, one.label)]
+    if not chosen and name and (others := names(run)):
+        hint = f"if that is the reason: raymond reject {run.id} {pasted.word(others[0], 'AGENT')} "
+        hint += pasted.word(name, "REASON")
+        raise UsageError(f"there is no agent `{name}` whose work waits for a review", hint=hint)
+    if not chosen:
+        hint = f"raymond status {run.id} shows what its agents are doing"
+        raise UsageError(f"nothing of {run.id} waits for a review", hint=hint)
+    if len(chosen) > 1:
+        agents = ", ".join(one.agent for one in chosen)
+        raise UsageError(f"several agents wait for a review: {agents}", hint=f"raymond review {run.id} shows them")
+    case = AgentCase(run, chosen[0], resumes=resumes)
+    case.check(verb)
+    return case
+
+
+def names(run: RunHandle) -> list[str]:
+    """What agents and items that wait for a review are called."""
+    agents = [name for one in reviews.of_run(run.project, run.id) for name in (one.agent, one.label) if name]
+    if agents or not run.start.loop:
+        return agents
+    found = person.waiting(LoopRun(run.project, run.read()))
+    return [name for one in found for name in (str(one.number), one.title, one.agent)]
+
+
+def can_decide(found: list[Case]) -> bool:
+    """Whether a person is at this terminal, and no agent's program types there."""
+    if not (found and picker.can_ask() and sys.stdout.isatty()):
+        return False
+    try:
+        for case in found:
+            case.check("review")
+    except UsageError:
+        return False
+    return True
+
+
+def decide(found: list[Case]) -> int:
+    """Show each to the person at this terminal, and carry out what the person says; the highest exit code."""
+    worst, left = 0, 0
+    for number, case in enumerate(found):
+        print("\n".join([*([""] if number else []), *case.brief()]), flush=True)
+        word = _word(case)
+        if word:
+            reason = "" if word == "y" else case.ask_why()
+            worst = max(worst, case.decide(accepted=word == "y", reason=reason))
+        left += not word
+    if left:
+        print(f"{words.many(left, 'review')} left for later: raymond review {found[0].run.id}", file=sys.stderr)
+    return worst
+
+
+def _word(case: Case) -> str:
+    """y, n or nothing, as a person types it; nobody says yes before the difference was shown."""
+    change = case.change()
+    shown = not change
+    while True:
+        typed = picker.ask(
+            f"{case.question} y, n{', d shows the difference' if change else ''}, Enter later > "
+        ).lower()
+        if typed in ("", "n", "no") or (shown and typed in ("y", "yes")):
+            return typed[:1]
+        if change and typed in ("d", "diff", "y", "yes"):
+            print("\n".join(change), flush=True)
+            shown = True

@@ -7,7 +7,7 @@ from time import time
 import click
 import msgspec
 
-from raymond import durations
+from raymond import durations, pasted
 from raymond.cli import choice
 from raymond.cli.names import RUN
 from raymond.control import history, runs
@@ -33,7 +33,7 @@ _ITEMS = 5
 def command(id_: str | None, since: str | None, as_json: bool) -> int:
     """Tell what run ID came to: done, failed and why, how often an agent was wrong about that, what waits for you."""
     if id_ and since:
-        raise UsageError("--since is for every run, not for one", hint=f"raymond summary {id_}")
+        raise UsageError("--since is for every run, not for one", hint=f"raymond summary {pasted.word(id_, 'ID')}")
     begin = history.moment(since, time()) if since else 0.0
     rows = [row for row in runs.rows(every=True) if _moment(row) >= begin] if since else [_row(id_)]
     found = [one for row in rows if (one := _report(row))] if since else [report.of(rows[0])]

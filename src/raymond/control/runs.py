@@ -16,10 +16,10 @@ from raymond.machine.schedule import wake_at
 from raymond.store import blobs, journal, lock
 from raymond.store import project as projects
 from raymond.store.project import Project
-from raymond.store.run_folder import RunFolder
+from raymond.store.run_folder import SETTLED, RunFolder
 from raymond.system.files import contents
 from raymond.views import times
-from raymond.views.groups import group
+from raymond.views.groups import DONE, group
 from raymond.views.row import RunRow as RunRow
 from raymond.views.status import is_answered, run_status
 
@@ -154,7 +154,9 @@ def row(project: Project, id: str) -> RunRow:
     is_due = found.due_at is not None
     status = status_of(found.status, driven=driven, is_due=is_due, is_stopped=is_stopped, is_answered=found.is_answered)
     questions = 0 if has_ended else found.questions(time())
-    reviews = (0 if has_ended else sum(bool(one.review) for one in found.agents)) + _set_aside(folder)
+    aside = _set_aside(folder)
+    reviews = (0 if has_ended else sum(bool(one.review) for one in found.agents)) + aside.count("\n")
+    is_settled = has_ended and aside == SETTLED
     return RunRow(
         workflow_id=id,
         project=project.tree,
@@ -165,8 +167,12 @@ def row(project: Project, id: str) -> RunRow:
         is_over=found.is_over,
         exit_code=None if driven else found.exit_code,
         status=status,
-        group=group(status, driven=driven, questions=questions, stop_kind=found.stop_kind, reviews=reviews),
-        reason=found.reason or (_unheard(project, folder) if status == INTERRUPTED else None),
+        group=DONE
+        if is_settled
+        else group(status, driven=driven, questions=questions, stop_kind=found.stop_kind, reviews=reviews),
+        reason=f"{found.reason}, all decided"
+        if is_settled
+        else found.reason or (_unheard(project, folder) if status == INTERRUPTED else None),
         questions=questions,
         reviews=reviews,
         agents_failed=found.agents_failed,
@@ -180,12 +186,12 @@ def row(project: Project, id: str) -> RunRow:
     )
 
 
-def _set_aside(folder: RunFolder) -> int:
-    """How many items of a loop wait for a person."""
+def _set_aside(folder: RunFolder) -> str:
+    """The items of a loop that wait for a person, a line each; or that all are decided."""
     try:
-        return contents(folder.set_aside).count(b"\n")
+        return contents(folder.set_aside).decode("utf-8", "replace")
     except OSError:
-        return 0
+        return ""
 
 
 def _unheard(project: Project, folder: RunFolder) -> str | None:

@@ -9,6 +9,8 @@ from raymond.loops.loop_run import LoopRun
 from raymond.store import records
 from raymond.workspace import publish
 
+CHANGE = "difference"
+
 
 class Evidence(Struct, frozen=True):
     """What a person judges an item by; its JSON is that of `review --json`."""
@@ -29,7 +31,7 @@ class Evidence(Struct, frozen=True):
 def of(loop: LoopRun, entry: Entry) -> Evidence:
     """Everything that is known about an item."""
     words, printed = _said(loop, entry)
-    texts = {"difference": difference(loop, entry), "what the check printed": printed}
+    texts = {CHANGE: difference(loop, entry), "what the check printed": printed}
     return Evidence(
         item=entry.number,
         title=_stored(entry.title),

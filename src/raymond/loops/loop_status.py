@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from raymond.control import runs
 from raymond.faces import words
 from raymond.faces.words import many
-from raymond.loops import checks, ending, person, summary
+from raymond.loops import checks, ending, person, summary, waiting
 from raymond.loops.finding import Found
 from raymond.loops.formats.foreign_text import cut, error_line, one_line
 from raymond.loops.formats.item import Item
@@ -62,7 +62,9 @@ def text(found: Found, stream: TextIO) -> str:
 def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     ledger = loop.ledger
     ascii_ = os.environ.get("TERM") == "dumb"
-    ended = f": {run_status(loop.run)} ({words.reason(loop.run) or summary.how(loop)})" if loop.run.is_over else ""
+    settled = ", all decided" if waiting.is_settled(loop.project.run(loop.id), ledger) else ""
+    why = f"{words.reason(loop.run) or summary.how(loop)}{settled}"
+    ended = f": {run_status(loop.run)} ({why})" if loop.run.is_over else ""
     yield f"{loop.loop} {loop.id}{ended}"
     gap = " " if loop.loop == RALPH else ""  # its longest label is longer
     mode = "INTERNAL" if loop.settings.internal else "EXTERNAL"

@@ -220,7 +220,7 @@ def waiting(loop: LoopRun) -> list[Entry]:
     """The items that were set aside and are still there; lists of runs tell the same from then on."""
     folder = loop.project.run(loop.id)
     found = [one for one in waiting_items.of(folder, loop.ledger) if git.reference(loop.top, one.saved)]
-    waiting_items.note(folder, found)
+    waiting_items.note(folder, found, settled=waiting_items.is_settled(folder, loop.ledger))
     return found
 
 
@@ -356,5 +356,5 @@ def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
 
     title = one_line(entry.title)
     commit(loop, write, f"docs(loop): reject {title}", f"{loop.id}/{entry.slot}-rejected")
-    _decide(loop, entry.key, "rejected")
+    _decide(loop, entry.key, waiting_items.REJECTED)
     return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"

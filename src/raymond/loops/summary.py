@@ -144,7 +144,9 @@ def whole(loop: LoopRun) -> list[str]:
 def remaining(loop: LoopRun) -> list[str]:
     """The titles that can still be worked on."""
     if loop.ledger.ended:
-        return loop.ledger.left
+        decided = waiting.decided(loop.project.run(loop.id))
+        again = [one.title for one in loop.ledger.failed if decided.get(one.key) == waiting.REJECTED]
+        return [*again, *loop.ledger.left]
     if loop.loop == RALPH:
         return []
     opened = loop.ledger.open

@@ -11,6 +11,8 @@ from raymond.system import folders
 
 ID_FORM = regex(r"[A-Za-z0-9_-]{1,100}")
 JOURNAL = "journal.jsonl"
+SETTLED = "settled"
+"""Instead of items that wait: a person has decided about everything that did not count."""
 
 
 class RunFolder(Struct, frozen=True):
@@ -91,7 +93,7 @@ class RunFolder(Struct, frozen=True):
 
     @property
     def set_aside(self) -> str:
-        """Of a loop: the items that wait for a person, one in each line."""
+        """Of a loop: the items that wait for a person, one in each line, or SETTLED."""
         return f"{self.path}/loop/set-aside"
 
     @property
