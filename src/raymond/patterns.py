@@ -19,3 +19,11 @@ class _Pattern:
         found = getattr(re.compile(*self._given), name)  # re keeps what it has compiled
         setattr(self, name, found)
         return found
+
+
+_NUMBER = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+
+
+def unnumbered(text: str) -> str:
+    """`text` without what differs when a program prints the same again: times, addresses, counts."""
+    return _NUMBER.sub("0", text)

@@ -21,6 +21,7 @@ from raymond.loops.ledger import (
     RED,
     REPLY,
     REVIEW,
+    STUCK,
     UNCHECKED,
     Entry,
     Ledger,
@@ -35,8 +36,6 @@ from raymond.system import files
 
 UNJUDGED = "UNJUDGED"
 """What counts when the judge of the goal fails, or says something else than it was asked for."""
-_STUCK = 3
-"""Iterations without a change, after which another one would be a waste."""
 _OUTPUT = 4_000
 _PROMISE = regex(r"^[*`_]*<promise>(.*)</promise>[*`_.!]*$")
 """On a line of its own: an agent may also say why it does not promise."""
@@ -131,7 +130,7 @@ def is_over(step: Step, ledger: Ledger) -> bool:
         ledger.ended, ledger.why = "stopped", "on request"
     if not ledger.ended and is_stuck(step, ledger):
         ledger.ended = "stuck"
-        ledger.why = f"{code(settings.gate)} is red with the same output, and {_STUCK} iterations changed nothing"
+        ledger.why = f"{code(settings.gate)} is red with the same output, and {STUCK} iterations changed nothing"
     if not ledger.ended and settings.most and ledger.sessions >= settings.most:
         waited = settings.until or settings.goal or (settings.gate and ledger.was_red)
         ledger.ended = "exhausted" if waited else "limit"
@@ -141,12 +140,12 @@ def is_over(step: Step, ledger: Ledger) -> bool:
 
 def is_stuck(step: Step, ledger: Ledger) -> bool:
     """Whether the last iterations changed nothing, and the check said the same of it each time."""
-    last = ledger.entries[-_STUCK:]
-    if len(last) < _STUCK or any(one.verdict != RED or not one.left for one in last):
+    last = ledger.repeated(RED)
+    if not last or not all(one.left for one in last):
         return False
-    before = ledger.entries[-_STUCK - 1] if len(ledger.entries) > _STUCK else None
+    before = ledger.entries[-STUCK - 1] if len(ledger.entries) > STUCK else None
     tree = before.left if before and before.left else step.branch.tree_of(TIP)
-    return {one.left for one in last} == {tree} and len({one.error for one in last}) == 1
+    return {one.left for one in last} == {tree}
 
 
 def question(step: Step, ledger: Ledger) -> str:

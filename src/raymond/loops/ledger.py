@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from raymond.loops.formats import foreign_text, task_id
+from raymond.patterns import unnumbered
 
 PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED = "passed", "no change", "own check", "not verified"
 FAILED, TIMED_OUT, GAVE_UP, REVIEW = "failed", "timed out", "gave up", "review"
@@ -26,6 +27,8 @@ _LISTED = 200
 """Titles of what is left or was passed over that are handed on, and the characters of each."""
 REPLY = 8_000
 """Characters of the last message of an agent that are handed on."""
+STUCK = 3
+"""Items in a row that changed nothing, and of which the check said the same, after which a loop is stuck."""
 _CODES = {"exhausted": 4, "stuck": 4, "impossible": 1, "refused": 2, "red": 1}
 """The exit codes of endings for which it does not matter what became of the items."""
 
@@ -218,6 +221,12 @@ class Ledger(Struct, kw_only=True):
         """The items that do not, each once, as it ended last."""
         last = {one.key: one for one in self.entries}
         return [one for one in last.values() if not one.is_done and one.verdict != IDLE]
+
+    def repeated(self, verdict: str) -> list[Entry]:
+        """The last entries, if there are enough of this verdict and their checks said the same, but for numbers."""
+        last = self.entries[-STUCK:]
+        is_same = len({unnumbered(one.error) for one in last}) == 1
+        return last if len(last) == STUCK and is_same and {one.verdict for one in last} == {verdict} else []
 
     @property
     def idle(self) -> list[Entry]:

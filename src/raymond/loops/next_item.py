@@ -14,7 +14,7 @@ from raymond.loops.formats import queue, session_log, state_file, task_id
 from raymond.loops.formats.foreign_text import cut, error_line
 from raymond.loops.formats.item import Item
 from raymond.loops.item_run import ItemRun, Work
-from raymond.loops.ledger import FAILED, PASSED, Entry, Ledger, Opened, entry_of
+from raymond.loops.ledger import FAILED, PASSED, STUCK, Entry, Ledger, Opened, entry_of
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS, Settings
 from raymond.loops.source import Looked
@@ -52,13 +52,18 @@ _CRITERION, _CRITERIA = 2_000, 20_000
 """Characters of one criterion, and of all of them."""
 
 
-def refused(step: Step) -> Ledger | None:
-    """Try the checks of the items that are next; how the loop ends if one of them could never be green."""
+def opening(step: Step) -> str:
+    """Try the checks of the items that are next: the tag with which the loop begins, or ends if one can never be green.
+
+    The first state is given what they have shown.
+    """
     ready = look(step, Ledger()).selection.ready
     most = step.settings.most
     every = [(one.commands, _seconds(one, step.settings)) for one in (ready[:most] if most else ready) if one.commands]
-    why = trials.before(step, every)
-    return Ledger(ended="refused", why=why) if why else None
+    why, shown = trials.before(step, every)
+    if why:
+        return tag("result", document(Ledger(ended="refused", why=why).write()))
+    return tag("goto", "NEXT.py", {"input": "\n".join(shown)})
 
 
 def _seconds(item: Item, settings: Settings) -> float:
@@ -178,6 +183,9 @@ def is_over(step: Step, ledger: Ledger) -> bool:
         ledger.ended, ledger.why = "exhausted", "the time is used up"
     if not ledger.ended and step.settings.stop_on_fail and ledger.failed:
         ledger.ended, ledger.why = "stopped", f"`{ledger.failed[-1].title}` failed (--stop-on-fail)"
+    if not ledger.ended and (last := ledger.repeated(FAILED)) and not any(one.saved for one in last):
+        why = error_line(last[-1].error, ASKED)
+        ledger.ended, ledger.why = "stuck", f"{STUCK} items in a row changed nothing and failed the same way: {why}"
     return bool(ledger.ended)
 
 

@@ -304,6 +304,8 @@ def introduction(settings: Settings, point: StartPoint | None) -> Iterator[str]:
     ways = {"isolated": "in an isolated workspace", "copy": "in a private copy", "here": "in this checkout"}
     if point is None:
         yield f"agents work {ways[settings.way]}{why}"
+        counts = "only the check tells what counts" if settings.gate else "every iteration counts, whatever it did"
+        yield f"nothing is committed, so Raymond does not see what an iteration changes: {counts}"
         return
     where = f"; {settings.branch} gets what counts" if settings.branch else "; what counts comes into the checkout"
     yield f"agents work {ways[settings.way]}{why}{where}"

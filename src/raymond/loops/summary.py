@@ -178,7 +178,8 @@ def _failed(entry: Entry, repaired: str = "") -> str:
 def advice(loop: LoopRun) -> list[str]:
     """What a person should do next."""
     ledger = loop.ledger
-    found = []
+    is_checked = ledger.ended == "stuck" and ledger.entries[-1].check
+    found = [f"look at the check first: {ledger.entries[-1].check}"] if is_checked else []
     for one in waiting.of(loop.project.run(loop.id), ledger)[:5]:
         found.append(
             f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number},"
@@ -258,8 +259,6 @@ def _opens(loop: LoopRun) -> str:
 def _after_ralph(loop: LoopRun) -> Iterator[str]:
     """What a person can do about what the plain loop did not do."""
     settings, ledger = loop.settings, loop.ledger
-    if ledger.ended == "stuck":
-        yield f"look at the check first: {settings.gate}"
     if ledger.ended in ("exhausted", "limit", "stuck"):
         given = {"--gate": settings.gate, "--until": settings.until, "--goal": settings.goal}
         flags = "".join(f" {pasted.flag(name, value, name[2:].upper())}" for name, value in given.items() if value)

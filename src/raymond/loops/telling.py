@@ -19,6 +19,7 @@ from raymond.loops.step import FAILS
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
+    AgentMoved,
     AgentPaused,
     AgentStarted,
     AskEnded,
@@ -39,7 +40,8 @@ from raymond.store.records import Records
 from raymond.text import visible
 
 _WORK = ("WORK.md", "REJECTED.md")
-_ASIDE = {"1_START.py": "Preparing the workspace, and trying the checks", "CLOSE.py": "Running the closing checks"}
+_START = "1_START.py"
+_ASIDE = {_START: "Preparing the workspace, and trying the checks", "CLOSE.py": "Running the closing checks"}
 """What is told of states that may take long."""
 _MOST = 200
 """Characters of what others wrote."""
@@ -109,6 +111,8 @@ class Telling:
                 return [_same(f"Waiting for a person: {event.question.splitlines()[0]}")]
             case StepStarted() if state in _ASIDE:
                 return [_same(_ASIDE[state])]
+            case AgentMoved() if state == _START:
+                return [_same(f"Before the first item: {one}") for one in event.input.splitlines()]
             case GateEnded() if agent == "main":
                 last = last_line(event.output, _MOST)
                 last = f": {last}" if last else ""

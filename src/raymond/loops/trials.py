@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from raymond.language.check import Check
+from raymond.loops.formats.foreign_text import last_line
 from raymond.loops.step import Step, tell
 from raymond.system.marks import MARK
 
 if TYPE_CHECKING:  # hardly any step runs a check itself
     from raymond.verifier.assignment import Assignment, Found, Told
 
+_MOST = 200
+"""Characters of what a check printed."""
 Checks = tuple[tuple[Check, ...], float]
 """The commands of an item, and the seconds that each may take."""
 
@@ -38,22 +41,27 @@ def assignment(step: Step, checks: Sequence[Check] = (), seconds: float = 0.0, m
     )
 
 
-def before(step: Step, every: Iterable[Checks]) -> str:
-    """Try each check once before an agent is paid; why one of them could never be green."""
+def before(step: Step, every: Iterable[Checks]) -> tuple[str, list[str]]:
+    """Try each check once before an agent is paid: why one of them could never be green, and what each has shown."""
     from raymond.verifier import checks as running
     from raymond.verifier import placed
     from raymond.verifier.assignment import Noted
 
     work = step.workspace
+    shown: list[str] = []
     if work is None:
-        return ""
+        return "", shown
     for checks, seconds in dict.fromkeys(every):
         given = assignment(step, checks, seconds)
         _tell(Noted(f"trying {running.listed([one.run for one in checks])}"))
         found = placed.tried(given, work, _tell)
         if found.verdict == "could not start":
-            return found.reason
-    return ""
+            return found.reason, shown
+        if found.command:  # it was not tried before
+            last = "" if found.verdict == "passed" else f": {last_line(found.output, _MOST) or found.reason}"
+            colour = "green" if found.verdict == "passed" else "red"
+            shown.append(f"{running.listed([one.run for one in checks])} is {colour}{last}")
+    return "", shown
 
 
 def after(step: Step, every: Iterable[Checks], may: Iterable[str], base: str, tree: str) -> "Found | None":

@@ -8,14 +8,13 @@ from msgspec.structs import replace
 from raymond.digests import sha256
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
-from raymond.patterns import regex
+from raymond.patterns import unnumbered
 from raymond.system.marks import Marks
 from raymond.verifier import command, environment
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told, Where
 from raymond.verifier.command import HERE, Place, Result
 
 Tell = Callable[[Told], None]
-_NUMBER = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _REASON = 300
 
 
@@ -82,7 +81,7 @@ def _red(check: Check, result: Result, why: str) -> Found:
 
 def _sign(text: str) -> str:
     """The same for the same failure: times and addresses differ from run to run."""
-    return sha256(_NUMBER.sub("0", text).encode("utf-8", "replace")).hexdigest()[:12]
+    return sha256(unnumbered(text).encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def listed(paths: list[str]) -> str:

@@ -5,10 +5,8 @@
 # ///
 
 from raymond.loops import next_item
-from raymond.loops.step import Step, document, end, tag
+from raymond.loops.step import Step, end
 
 step = Step()
 step.open_tree()
-if refusal := next_item.refused(step):
-    end(tag("result", document(refusal.write())))
-end(tag("goto", "NEXT.py"))
+end(next_item.opening(step))
