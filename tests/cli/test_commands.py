@@ -188,8 +188,8 @@ def test_a_dry_run_of_a_script_shows_the_command_and_starts_nothing(room: Room) 
             "steps:    60 (the workflow)\n"
             "time:     no limit (default)\n"
             "turns:    no limit (default)\n"
-            "at once:  2 turns of a backend, 2 scripts\n"
-            "silence:  10m\n"
+            "parallel: up to 2 turns of a backend, 2 scripts\n"
+            "silence:  a step that prints nothing for 10m is ended\n"
             "nothing was started\n"
         ),
         "",
@@ -223,14 +223,30 @@ def test_a_dry_run_of_a_prompt_shows_it_rendered(room: Room) -> None:
         "steps:    no limit (default)\n"
         "time:     2h (--max-time)\n"
         "turns:    no limit (default)\n"
-        f"at once:  4 turns of a backend, {2 * (os.cpu_count() or 1)} scripts\n"
-        "silence:  1m 30s\n"
+        f"parallel: up to 4 turns of a backend, {2 * (os.cpu_count() or 1)} scripts\n"
+        "silence:  a step that prints nothing for 1m 30s is ended\n"
         "nothing was started\n"
     )
     assert files_in(room.path) == files_in(room.home) == []
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_a_dry_run_that_is_refused_shows_all_warnings_too(room: Room) -> None:
+    files = {"START.md": "Go {{inptu}} <goto>NOWHERE</goto> or <result>x</result>\n"}
+    done = room.raymond("run", room.flow(files), "--dry-run")
+    assert done.returncode != 0
+    assert "unbound-variable" in done.stderr
+    assert "error: " in done.stderr
+    alone = {"START.md": "Go {{inptu}} <result>x</result>\n"}
+    done = room.raymond(
+        "run", room.flow(alone, "alone"), "--dry-run", "--backend", "codex", environment={"PATH": "/nowhere"}
+    )
+    assert done.returncode != 0
+    assert "unbound-variable" in done.stderr, "also without the program"
+    assert "error: " in done.stderr
+
+
 def test_a_dry_run_says_when_agents_may_do_anything(room: Room) -> None:
     done = room.raymond("run", room.flow(PROMPT), "--dry-run", "--dangerously-skip-permissions")
     assert "\nrights:   agents may do anything without asking (--dangerously-skip-permissions)\n" in done.stdout

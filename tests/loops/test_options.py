@@ -220,7 +220,7 @@ def test_a_dry_run_says_what_is_taken_along(tmp_path: Path) -> None:
     night.write({"README.md": "# Changed\n", "new.txt": "new\n", "docs/progress.md": "# Progress\n"})
     ran = night.loop("--dry-run")
     assert ran.code == 0, ran.err
-    assert "your changes that are not committed are taken along: README.md, new.txt\nnothing was started\n" in ran.out
+    assert "your changes that are not committed are taken along: README.md, new.txt\nrights:" in ran.out
 
 
 def test_the_queue_is_read_from_a_folder_of_any_name(tmp_path: Path) -> None:

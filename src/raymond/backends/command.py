@@ -42,7 +42,12 @@ class CommandBackend:
         self._cost = None if cost is None else _cost(setup.name, cost)
         remembers = "resume" in self._templates or "branch" in self._templates
         named = _says(self._templates["command"], "new")
-        self.can = Abilities(branches="branch" in self._templates, continues=remembers, takes_session_ids=named)
+        self.can = Abilities(
+            branches="branch" in self._templates,
+            continues=remembers,
+            takes_session_ids=named,
+            unpriced=self._cost is None,
+        )
 
     def look(self) -> Found:
         """Only whether it is installed: what a project names is not started just to be asked."""

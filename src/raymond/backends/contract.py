@@ -32,6 +32,8 @@ class Abilities(Struct, frozen=True, kw_only=True):
     """It honours permission modes."""
     tool_rules: bool = False
     """It honours lists of allowed and disallowed tools."""
+    unpriced: bool = False
+    """Nobody knows what its turns cost."""
 
 
 class Places(Struct, frozen=True, kw_only=True):

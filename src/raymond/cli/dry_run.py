@@ -42,6 +42,17 @@ def show(plan: Plan) -> str:
     return f"{shown}{errors.warnings(plan.warnings)}"
 
 
+def of_loop(plan: Plan, where: Sequence[str], prompt: str = "") -> str:
+    """What the agents of a loop are sent, where they work, and their rights and limits."""
+    first, *more = [one.removeprefix("agents work ") for one in where]
+    sent = ["prompt:", *(f"  {line}" for line in prompt.rstrip("\n").split("\n"))] if prompt else []
+    lines = [*sent, *_programs(plan), f"works:    {first}", *(f"          {one}" for one in more)]
+    lines += [f"rights:   {_rights(plan)}", *_limits(plan)]
+    width = width_of(sys.stdout)
+    shown = "".join(f"{part}\n" for line in lines for part in hung(visible(line), "  ", width))
+    return f"{shown}{errors.warnings(plan.warnings)}"
+
+
 def document(plan: Plan, tried: Mapping[str, Found] = {}) -> str:
     """The same for programs, as one line of JSON, with what the gates that were `tried` have shown."""
     start, step = plan.start, plan.step
@@ -57,7 +68,7 @@ def document(plan: Plan, tried: Mapping[str, Found] = {}) -> str:
         "budget_usd": start.budget or None,
         "workspace": start.workspace,
         "gates": [_gate_document(one, tried.get(one.state.name)) for one in plan.gates],
-        "warnings": [_finding(one) for one in plan.warnings],
+        "warnings": [finding(one) for one in plan.warnings],
         "errors": [],
     }
     return f"{msgspec.json.encode(said).decode()}\n"
@@ -74,13 +85,14 @@ def refusal(error: Error, warnings: Sequence[Diagnostic]) -> str:
         "budget_usd": None,
         "workspace": None,
         "gates": [],
-        "warnings": [_finding(one) for one in warnings],
-        "errors": [_finding(one) for one in error.diagnostics] if isinstance(error, WorkflowError) else [alone],
+        "warnings": [finding(one) for one in warnings],
+        "errors": [finding(one) for one in error.diagnostics] if isinstance(error, WorkflowError) else [alone],
     }
     return f"{msgspec.json.encode(said).decode()}\n"
 
 
-def _finding(one: Diagnostic) -> dict[str, object]:
+def finding(one: Diagnostic) -> dict[str, object]:
+    """A warning or an error for programs."""
     return {key: getattr(one, key) for key in _WARNING}
 
 
@@ -119,6 +131,14 @@ def _workspace(plan: Plan) -> list[str]:
 
 
 def _rights(plan: Plan) -> str:
+    start, heedless = plan.start, ", ".join(plan.heedless)
+    if heedless and len(plan.heedless) == len(plan.programs):
+        inside = "" if start.workspace == "here" else ", inside the workspace"
+        return f"those of your user{inside}: {heedless} takes no heed of Raymond's"
+    return f"{_given(plan)}; {heedless} takes no heed of that" if heedless else _given(plan)
+
+
+def _given(plan: Plan) -> str:
     start = plan.start
     if start.skip_permissions:
         return "agents may do anything without asking (--dangerously-skip-permissions)"
@@ -129,13 +149,14 @@ def _rights(plan: Plan) -> str:
 
 def _limits(plan: Plan) -> list[str]:
     start = plan.start
+    guessed = f"; {words.estimate(start, plan.programs)}" if plan.guessed else ""
     return [
-        f"budget:   {dollars(start.budget) if start.budget else 'none'} ({start.budget_from})",
+        f"budget:   {dollars(start.budget) if start.budget else 'none'} ({start.budget_from}){guessed}",
         _line("steps", str(start.max_iterations or "no limit"), plan.iterations),
         _line("time", durations.show(start.max_time) if start.max_time else "no limit", plan.time),
         _line("turns", str(start.max_turns or "no limit"), plan.turns),
-        f"at once:  {start.max_turns_at_once} turns of a backend, {start.max_scripts_at_once} scripts",
-        f"silence:  {durations.show(plan.silence)}",
+        f"parallel: up to {start.max_turns_at_once} turns of a backend, {start.max_scripts_at_once} scripts",
+        f"silence:  a step that prints nothing for {durations.show(plan.silence)} is ended",
     ]
 
 

@@ -40,7 +40,7 @@ def command(path: str, state: str | None, settings: tuple[str, ...], way: Way | 
 def run(states: Sequence[State], where: gate.Where, stream: TextIO) -> dict[str, Found]:
     """Run the gates of these states, one after the other; what each has shown."""
     found = {}
-    with _signals():
+    with interruptible():
         for state in states:
             trial = Trial(stream)
             found[state.name] = gate.try_out(state, where, trial.tell)
@@ -56,7 +56,7 @@ def exit_code(found: Sequence[Found]) -> int:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """Within it, whatever ends this process ends the check as well."""
 
     def leave(number: int, _: object) -> None:

@@ -7,17 +7,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raymond.cli import background, choice, flags, foreground, loop_flags, loop_verbs, prompt
+from raymond.cli import background, choice, dry_run, flags, foreground, loop_flags, loop_verbs, prompt
 from raymond.cli import run as runs_of
 from raymond.cli.flags import StartFlags
-from raymond.control import runs
+from raymond.control import plan, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
-from raymond.language.ways import Way
+from raymond.language.ways import Way, narrowed
 from raymond.loops import agenda as agendas
 from raymond.loops import finding, opening, starting
 from raymond.loops.agenda import Agenda
@@ -48,7 +48,7 @@ class Start:
 
     def begin(self, more: dict[str, Any]) -> RunHandle | int:
         """The run of a loop that has begun; the exit code if none has."""
-        self.given, options, _ = runs_of.choose(self.given)
+        self.given, options, configuration = runs_of.choose(self.given)
         foreground.check(self.given.show, dry=self.given.dry_run)
         options.id = starting.new_id(self.loop, self.given.id_, dry=self.given.dry_run)
         starting.check_new(options.id)
@@ -75,9 +75,17 @@ class Start:
                 return 0
             if not agenda.selection.ready:
                 return self._nothing(agenda)
+            checks = [check.run for item in agenda.selection.ready for check in item.commands]
+            way = narrowed(settings.way, "")
+            loaded = starting.load(self._workflow, options, checks, self.loop, way, internal=settings.internal)
             if self.given.dry_run:
-                return self._show(settings, agenda, draft)
-            return self._begin(settings, agenda, options, found, draft)
+                return self._show(settings, agenda, draft, plan.plan(loaded, options, configuration))
+            settings = starting.settled(settings, draft.point)
+            handle = starting.begin(loaded, options, settings, draft)
+            if found:
+                finding.archive(draft.documents, self.loop)
+            self._introduce(handle, settings, agenda, draft)
+            return handle
 
     def _settings(self, options: Choices, checkout: Folder, more: dict[str, Any]) -> Settings:
         """The settings, with where agents work."""
@@ -112,16 +120,8 @@ class Start:
             return None
         return loop_verbs.take_up(found, self.loop, flags.as_resumption(self.given), yes=self.own["yes"])
 
-    def _begin(
-        self, settings: Settings, agenda: Agenda, options: Choices, found: Found | None, draft: Draft
-    ) -> RunHandle:
-        checks = [check.run for item in agenda.selection.ready for check in item.commands]
-        way: Way = "here" if settings.way == "here" else "copy" if settings.way == "copy" else "isolated"
-        loaded = starting.load(self._workflow, options, checks, self.loop, way, internal=settings.internal)
-        settings = starting.settled(settings, draft.point)
-        handle = starting.begin(loaded, options, settings, draft)
-        if found:
-            finding.archive(draft.documents, self.loop)
+    def _introduce(self, handle: RunHandle, settings: Settings, agenda: Agenda, draft: Draft) -> None:
+        """Say what begins."""
         most = f", at most {settings.most}" if settings.most else ""
         count = words.many(len(agenda.selection.ready), "item")
         loop_verbs.tell(f"{handle.id}: {count} in {agenda.where}{most}")
@@ -131,7 +131,6 @@ class Start:
             loop_verbs.introduce(handle)
             choice.warn_of_reach(handle)
             choice.warn_of_company(handle)
-        return handle
 
     def _nothing(self, agenda: Agenda) -> int:
         print(f"nothing to do: {agenda.nothing}")
@@ -145,19 +144,18 @@ class Start:
             loop_verbs.tell(f"hint: {self.opens}")
         return 0
 
-    def _show(self, settings: Settings, agenda: Agenda, draft: Draft) -> int:
-        """What would be done."""
+    def _show(self, settings: Settings, agenda: Agenda, draft: Draft, made: plan.Plan) -> int:
+        """What would be done, by whom, where and with which rights."""
+        made = replace(made, start=replace(made.start, workspace=settings.way))
         most = settings.most or len(agenda.selection.ready)
-        print(f"queue:  {agenda.where}")
+        print(f"queue:    {agenda.where}")
         for number, item in enumerate(agenda.selection.ready, 1):
             check = " && ".join(one.run for one in item.commands) or ("a person" if item.criteria else "no check")
             later = "" if number <= most or item.group else f" (not in this run: {self.most})"
             print(said(f"  {number}. {item.title}: {check}{later}", sys.stdout))
         for title, why in agenda.passed():
             print(said(f"  -  {title}: {why}", sys.stdout))
-        print(f"branch: {settings.branch or 'none'}")
-        for line in starting.introduction(settings, draft.point):
-            print(said(f"        {line}", sys.stdout))
+        sys.stdout.write(dry_run.of_loop(made, list(starting.introduction(settings, draft.point))))
         print("nothing was started")
         return 0
 

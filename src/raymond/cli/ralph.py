@@ -1,24 +1,41 @@
 """`raymond ralph`: send the same prompt file to a fresh agent again and again, until it is done."""
 
 import contextlib
+import json
 import os
+import sys
 from difflib import get_close_matches
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from raymond.cli import background, choice, flags, foreground, loop_flags, loop_group, loop_start, loop_verbs
+from raymond.cli import (
+    background,
+    choice,
+    dry_run,
+    flags,
+    foreground,
+    gate,
+    loop_flags,
+    loop_group,
+    loop_start,
+    loop_verbs,
+)
 from raymond.cli import run as runs_of
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
-from raymond.control import runs
+from raymond.control import plan, runs
+from raymond.control.gate import Where, try_out
 from raymond.control.start import Choices
-from raymond.errors import UsageError
+from raymond.errors import UsageError, WorkflowError
 from raymond.faces import words
-from raymond.language.ways import Way
-from raymond.loops import checks, finding, opening, starting
+from raymond.faces.foreign_text import said
+from raymond.faces.trial import Trial
+from raymond.language.ways import Way, narrowed
+from raymond.loops import checks, finding, iterations, opening, starting
 from raymond.loops.documents import Folder
+from raymond.loops.ledger import Ledger
 from raymond.loops.settings import COMMIT, RALPH, Settings
 
 _OWN = (
@@ -69,7 +86,7 @@ def command() -> None:
 @flags.looping(_OWN, loop_flags.WITHOUT)
 def start(given: StartFlags, prompt: str, **own: Any) -> int:
     """Start the loop over PROMPT, or resume the one that was cut off here."""
-    given, options, _ = runs_of.choose(given)
+    given, options, configuration = runs_of.choose(given)
     foreground.check(given.show, dry=given.dry_run)
     id = starting.new_id(RALPH, given.id_, dry=given.dry_run)
     starting.check_new(id)
@@ -110,12 +127,12 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
                 starting.check_clean(checkout, draft.point, settings.why)
             settings = starting.settled(settings, draft.point)
         loaded = starting.load(workflow, options, commands, RALPH, way)
-        loop_verbs.tell(_first_line(settings))
-        for line in starting.introduction(settings, draft.point if draft else None):
-            loop_verbs.tell(line)
+        where = list(starting.introduction(settings, draft.point if draft else None))
         if given.dry_run:
-            print("nothing was started")
-            return 0
+            return _rehearse(plan.plan(loaded, options, configuration), settings, where, as_json=given.show.as_json)
+        loop_verbs.tell(_first_line(settings))
+        for line in where:
+            loop_verbs.tell(line)
         handle = starting.begin(loaded, options, settings, draft)
     if found and found.state:
         finding.archive(checkout, RALPH)
@@ -123,6 +140,47 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     choice.warn_of_reach(handle)
     choice.warn_of_company(handle)
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+
+
+def _rehearse(made: plan.Plan, settings: Settings, where: list[str], *, as_json: bool) -> int:
+    """Show what would start, and what the check shows now; the exit code."""
+    prompt = f"{settings.pin or _read(settings.prompt)}\n\n{iterations.footer(settings, Ledger(sessions=1))}"
+    start = replace(made.start, workspace=settings.way)
+    if not as_json:
+        sys.stdout.write(f"loop:     {_first_line(settings)}\n")
+        sys.stdout.write(dry_run.of_loop(replace(made, start=start), where, prompt))
+        sys.stdout.flush()
+    there = Where(narrowed(settings.way, ""), settings.carry, start.lend, start.net, start.setup)
+    tried = None
+    if state := starting.check_of(settings):
+        with gate.interruptible():
+            tried = try_out(state, there, Trial(sys.stderr, brief=True).tell)
+    if as_json:
+        told = {
+            "loop": RALPH,
+            "prompt": prompt,
+            "check": settings.gate or None,
+            "verdict": tried.verdict if tried else None,
+            "reason": (tried.reason or None) if tried else None,
+            "most": settings.most or None,
+            "branch": settings.branch or None,
+            "workspace": settings.way,
+            "why": settings.why or None,
+            "backend": start.backend,
+            "budget_usd": start.budget or None,
+            "warnings": [dry_run.finding(one) for one in made.warnings],
+        }
+        print(json.dumps(told))
+    else:
+        if tried:
+            print(
+                said(
+                    f"check:    {settings.gate} is {checks.shown(tried)}",
+                    sys.stdout,
+                )
+            )
+        print("apart from the check, nothing was started" if tried else "nothing was started")
+    return WorkflowError.exit_code if tried and tried.verdict == "could not start" else 0
 
 
 def _placed(settings: Settings, workflow: str, options: Choices, checkout: Folder) -> Settings:

@@ -72,10 +72,14 @@ def rehearse(path: str, given: StartFlags) -> int:
         refuses, options.strict = options.strict, options.strict and not given.show.as_json
         made = plan.plan(loaded, options, settings)
     except Error as error:
-        if not given.show.as_json:
-            raise
         names = [pair.partition("=")[0] for pair in given.variables]
-        sys.stdout.write(dry_run.refusal(error, plan.doubts_of(loaded, names) if loaded else []))
+        warnings = plan.doubts_of(loaded, names) if loaded else []
+        if not given.show.as_json:
+            from raymond.faces import errors
+
+            sys.stderr.write(errors.warnings(warnings))
+            raise
+        sys.stdout.write(dry_run.refusal(error, warnings))
         return error.exit_code
     code = _show(made, given)
     return WorkflowError.exit_code if refuses and made.warnings else code

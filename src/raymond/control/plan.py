@@ -77,6 +77,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     silence: float
     programs: list[Program] = []
     """What would answer prompts, wherever the entry can lead."""
+    heedless: list[str] = []
+    """Those of them that take no heed of the rights of a run."""
+    guessed: bool = False
+    """One of them does not say what a turn costs."""
     uses: list[trust.Use] = []
     """The settings of the project for agents' programs, if there are any."""
     gates: list[PlannedGate] = []
@@ -95,6 +99,8 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     placed = placed_workflows.placed(project, run, loaded)
     trusts = trust.standing(project, start, loaded.workflow, trusts_now=options.trust_project).trusts
     backends = registry.make(project, run, placed, settings["backends"], trusts)
+    answers = programs.of(start, loaded.workflow, settings["backends"])
+    able = {one.name: backends[one.name].can for one in answers if one.name not in registry.SCRIPTED}
     return Plan(
         start=start,
         scope_dir=loaded.scope_dir,
@@ -105,7 +111,9 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         time=_limit(settings, "max_time", start.max_time),
         turns=Limit(start.max_turns, settings.settings["max_turns"].origin),
         silence=start.timeout or settings["timeout"],
-        programs=programs.of(start, loaded.workflow, settings["backends"]),
+        programs=answers,
+        heedless=[name for name, can in able.items() if not (can.permission_modes or can.tool_rules)],
+        guessed=any(can.unpriced for can in able.values()),
         uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
         gates=[_gate(state) for state in loaded.workflow.states.values() if state.policy.has_gate],
         warnings=prepared.warnings,
@@ -113,9 +121,10 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
 
 
 def doubts_of(loaded: Loaded, given: Collection[str]) -> list[Diagnostic]:
-    """The warnings about a workflow alone, for a start that may be refused; `given` are the variables that it sets."""
-    found = lint.check(loaded.workflow, given)
-    return doubts.located((one for one in found if one.severity == "warning"), loaded)
+    """The warnings about a workflow whose start is refused, all that need no backend; `given` are its variables."""
+    found = [one for one in lint.check(loaded.workflow, given) if one.severity == "warning"]
+    found += [*doubts.of_environment(os.environ), *doubts.of_scripts(loaded.workflow)]
+    return doubts.located(found, loaded)
 
 
 def _gate(state: State) -> PlannedGate:

@@ -64,6 +64,7 @@ def ending(
         f"{status}: {id} after {words.lasted(run)}",
         *([f"why:    {why}"] if why else []),
         f"cost:   {words.money(run)} in {words.many(run.iterations, 'step')}",
+        *([f"note:   {words.estimate(run.start, run.programs)}"] if run.estimated else []),
         *_outcome(run, width, with_result=with_result),
         *_collected(run, width),
         *([f"work:   refs/raymond/{id}/tip"] if run.saved else []),

@@ -15,8 +15,10 @@ _HELD = 8 << 10
 class Trial:
     """Tells what happens on a stream."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, brief: bool = False) -> None:
         self._stream = stream
+        self._is_brief = brief
+        """What the commands print is left out."""
         self._width = width_of(stream)
         self._rest = ""
 
@@ -31,6 +33,8 @@ class Trial:
                 which = f" ({again}{where}".replace("( ", "(") + ")" if again or where else ""
                 for line in (f"$ {first}{which}", *(f"  {line}" for line in more)):
                     self._say(line)
+            case Printed() | Ended() if self._is_brief:
+                pass
             case Printed():
                 self._print(told.text)
             case Ended():

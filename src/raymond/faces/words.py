@@ -281,6 +281,17 @@ def _run_line(event: Event) -> str | None:
             return None
 
 
+def estimate(start: RunStarted, programs: Iterable[Program]) -> str:
+    """What `~` before an amount means."""
+    from raymond.backends.registry import PROGRAMS
+
+    own = [one.name for one in programs if one.name not in (*PROGRAMS, *SCRIPTED)]
+    if not own:
+        return "~ is an estimate: the program did not say what it cost"
+    counted = f"~ counts a turn of {', '.join(own)} as {dollars(start.unknown_turn_cost)}"
+    return f"{counted}: set `cost` in {', '.join(f'[backends.{name}]' for name in own)}"
+
+
 def program(one: Program) -> str:
     """What answers prompts: its version, and who pays."""
     if one.name in SCRIPTED:

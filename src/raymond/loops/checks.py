@@ -2,9 +2,13 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from raymond.language.check import Check, expectation, expected
+from raymond.loops.formats.foreign_text import last_line
+
+_MOST = 200
+"""Characters of what a check printed."""
 
 
 def written(checks: Iterable[Check]) -> str:
@@ -50,6 +54,30 @@ def _check(table: dict[str, Any]) -> Check:
 def told(checks: Iterable[Check]) -> str:
     """The commands in a line, as people would type them."""
     return " && ".join(one.run for one in checks)
+
+
+class Shown(Protocol):
+    """What a check has shown, as a gate found it or as the journal tells it."""
+
+    @property
+    def verdict(self) -> str:
+        """How it ended."""
+
+    @property
+    def output(self) -> str:
+        """The end of what it printed."""
+
+    @property
+    def reason(self) -> str:
+        """Why it did not count."""
+
+
+def shown(found: Shown) -> str:
+    """What a check has shown: of a red one, the last line that it printed, which is where test runners sum up."""
+    if found.verdict == "passed":
+        return "green"
+    said = last_line(found.output, _MOST) if found.verdict == "failed" else ""
+    return f"{'red' if found.verdict == 'failed' else found.verdict}: {said or found.reason}"
 
 
 def explained(checks: Iterable[Check]) -> str:

@@ -30,6 +30,7 @@ from raymond.loops.ledger import (
 )
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.next_item import PAUSE, STOP, wait, write_state
+from raymond.loops.settings import Settings
 from raymond.loops.step import Step, document, tag
 from raymond.patterns import regex
 from raymond.system import files
@@ -190,7 +191,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         "item": ledger.open.write(),
         "changed": changed,
         "prompt": text,
-        "footer": _footer(step, ledger),
+        "footer": footer(settings, ledger),
         "checks": ledger.open.checks,
         "check_timeout": f"{settings.gate_timeout:g}s",
         "on_review": "ASIDE.py" if settings.on_review == "set-aside" and settings.commits_anything else "",
@@ -233,9 +234,8 @@ def _difference(ledger: Ledger, text: str) -> str:
     return "\n".join(lines)[:_DIFF]
 
 
-def _footer(step: Step, ledger: Ledger) -> str:
+def footer(settings: Settings, ledger: Ledger) -> str:
     """What every iteration is told besides the prompt: where it stands, and how to say that all is done."""
-    settings = step.settings
     most = f" of {settings.most}" if settings.most else ""
     told = [f"(This is iteration {ledger.sessions}{most}. You have no memory of earlier iterations."]
     if settings.gate:

@@ -17,8 +17,10 @@ from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
 from raymond.digests import sha256
 from raymond.errors import BackendError, UsageError
+from raymond.language.policy import Policy
 from raymond.language.ways import Way
-from raymond.loops import documents, finding, opening, start_point, state
+from raymond.language.workflow import State
+from raymond.loops import checks, documents, finding, opening, start_point, state
 from raymond.loops.branch import TIP, Branch, borrowed
 from raymond.loops.documents import STATES, Documents, Folder, Stored, stored
 from raymond.loops.formats import state_file
@@ -282,6 +284,14 @@ def load(
         error.hint = error.hint.replace(NO_ACCOUNT, _NO_ACCOUNT)
         raise
     return loaded
+
+
+def check_of(settings: Settings) -> State | None:
+    """The check of the plain loop as a gate that can be tried; None without one."""
+    if not settings.gate:
+        return None
+    policy = Policy(gate=checks.read(checks.command(settings.gate)), gate_timeout=settings.gate_timeout)
+    return State(name="check", kind="script", body="", line=1, policy=policy)
 
 
 def check_judge(settings: Settings, choices: Choices) -> None:

@@ -120,7 +120,10 @@ def used(count: int, most: int) -> str:
 
 def cost(loop: LoopRun) -> str:
     """What it cost, as far as that is known."""
-    return "unknown: paid by the program that did the items" if loop.settings.internal else words.money(loop.run)
+    if loop.settings.internal:
+        return "unknown: paid by the program that did the items"
+    why = f" ({words.estimate(loop.run.start, loop.run.programs)})" if loop.run.estimated else ""
+    return f"{words.money(loop.run)}{why}"
 
 
 def rate(ledger: Ledger) -> str:

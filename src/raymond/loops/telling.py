@@ -11,7 +11,7 @@ from raymond.faces import clock
 from raymond.faces.foreign_text import hung, width_of
 from raymond.faces.lines import MARGIN
 from raymond.faces.tail import Tail
-from raymond.loops import markers, settings
+from raymond.loops import checks, markers, settings
 from raymond.loops.formats import log_line
 from raymond.loops.formats.foreign_text import cut, error_line, last_line, one_line
 from raymond.loops.ledger import DONE, FAILED, IDLE, RED, Opened, opened
@@ -126,8 +126,8 @@ class Telling:
         match event:
             case StepStarted():
                 untold = self._untold.pop(event.agent, [])
-                checks = Told(log_line.verifying(item.check), f"Running the check: {one_line(item.check)}")
-                return [*untold, checks] if event.phase == "gate" else untold
+                begins = Told(log_line.verifying(item.check), f"Running the check: {one_line(item.check)}")
+                return [*untold, begins] if event.phase == "gate" else untold
             case StepFinished() if state in _WORK:
                 said = "".join(str(line.get("said", "")) for line in self._records.ended(event))
                 return [Told(log_line.implemented(), _ended_turn(said))]
@@ -209,12 +209,7 @@ def _verified(event: GateEnded) -> str:
 
 
 def _checked(event: GateEnded) -> str:
-    """What a check found: of a red one, the last line that it printed, which is where test runners sum up."""
-    if event.verdict == "passed":
-        return "Check green"
-    if event.verdict == "failed":
-        return f"Check red: {last_line(event.output, _MOST) or event.reason}"
-    return f"Check {event.verdict}: {event.reason}"
+    return f"Check {checks.shown(event)}"
 
 
 class Lines:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from raymond.language.check import Check
-from raymond.loops.formats.foreign_text import last_line
+from raymond.loops.checks import shown
 from raymond.loops.step import Step, tell
 from raymond.system.marks import MARK
 
 if TYPE_CHECKING:  # hardly any step runs a check itself
     from raymond.verifier.assignment import Assignment, Found, Told
 
-_MOST = 200
-"""Characters of what a check printed."""
 Checks = tuple[tuple[Check, ...], float]
 """The commands of an item, and the seconds that each may take."""
 
@@ -48,20 +46,18 @@ def before(step: Step, every: Iterable[Checks]) -> tuple[str, list[str]]:
     from raymond.verifier.assignment import Noted
 
     work = step.workspace
-    shown: list[str] = []
+    seen: list[str] = []
     if work is None:
-        return "", shown
+        return "", seen
     for checks, seconds in dict.fromkeys(every):
         given = assignment(step, checks, seconds)
         _tell(Noted(f"trying {running.listed([one.run for one in checks])}"))
         found = placed.tried(given, work, _tell)
         if found.verdict == "could not start":
-            return found.reason, shown
+            return found.reason, seen
         if found.command:  # it was not tried before
-            last = "" if found.verdict == "passed" else f": {last_line(found.output, _MOST) or found.reason}"
-            colour = "green" if found.verdict == "passed" else "red"
-            shown.append(f"{running.listed([one.run for one in checks])} is {colour}{last}")
-    return "", shown
+            seen.append(f"{running.listed([one.run for one in checks])} is {shown(found)}")
+    return "", seen
 
 
 def after(step: Step, every: Iterable[Checks], may: Iterable[str], base: str, tree: str) -> "Found | None":
