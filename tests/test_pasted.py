@@ -16,7 +16,7 @@ _COMMAND = re.compile(r"(?:\braymond [^`;]*|--[a-z][a-z-]* '?)$")
 """What stands before a value that is part of a command."""
 _OURS = re.compile(
     r"(\w+(\.\w+|\[0\])*\.)?(id|workflow_id)|document\['(workflow_id|agent)'\]|(begun|event|asked)\.agent|self\._asked"
-    r"|pasted\.\w+\(.*\)|_more\(run\)|_allowing\(.*\)|_dollars\(.*\)|_going\(.*\)|_list\(waiting\)|max\(.*\)|durations\.written\(.*\)"
+    r"|pasted\.\w+\(.*\)|more\((loop\.)?run\)|_allowing\(.*\)|_dollars\(.*\)|_going\(.*\)|_list\(waiting\)|max\(.*\)|durations\.written\(.*\)"
     r"|(\w+\.)*loop|verb|\w+\.docs_flag|len\(rows\) \+ left|__version__|rules\.max_budget|given\.max_budget|done \+ given|f?'.*'( if .*)?|.* if self\._run else 'ID'"
 )
 """Ids of runs and agents, which have letters, digits, _ and - only; numbers; names of loops and verbs; what is quoted."""
@@ -54,7 +54,7 @@ _WORDS = {
     "loops/prd_import.py": ("'|'.join(KINDS)", "one"),  # kinds of files
     "loops/selection.py": ("pattern",),
     "loops/summary.py": (
-        *("one.number", "more.get(limit, '')", "flags", "_typed(loop)"),
+        *("one.number", "flags", "_typed(loop)"),
         *("said", "_answering(loop, asking)"),  # words of ours
         *("only", "TASKS", "STORIES", "', '.join(entry.tasks)"),  # quoted before; names of ours; ids of tasks
     ),

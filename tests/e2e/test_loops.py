@@ -62,7 +62,7 @@ def test_ralph_ends_when_the_check_turns_green(repository: Callable[[Script], De
     assert "- Ended: completed: the check was red at the start and is green now" in done.stdout
     assert "agents work in an isolated workspace" in done.stderr
     subjects = git(room, "log", "--format=%s", "refs/raymond/r/tip").splitlines()
-    assert subjects == ["chore(loop): records", "chore(ralph): iteration 1", "base"]
+    assert subjects == ["chore(loop): records", "feat: make the greeting greet (iteration 1)", "base"]
     assert git(room, "show", "raymond/r:greeting.txt") == "hello"
     assert git(room, "status", "--porcelain") == ""
 

@@ -33,7 +33,7 @@ def test_red_at_the_start_and_green_now_is_done(tmp_path: Path) -> None:
     ran = ralph(night, "--gate", "sh check.sh")
     assert ran.code == 0, ran.err
     assert "- Ended: completed: the check was red at the start and is green now" in ran.out
-    assert night.subjects == ["start", "a prompt", "chore(ralph): iteration 1"]
+    assert night.subjects == ["start", "a prompt", "feat: count (iteration 1)"]
     assert "PROMPT.md; at most 10 iterations; check: sh check.sh; commits: green\n" in ran.err
     assert "agents work in a private copy; raymond/n gets what counts\n" in ran.err
     assert (night.git("rev-parse", "--abbrev-ref", "HEAD"), (night.path / "n.txt").exists()) == ("main", False)
@@ -71,7 +71,7 @@ def test_green_at_the_start_runs_to_the_limit(tmp_path: Path) -> None:
     assert ran.code == 0
     assert "- Iterations used: 2 of 2" in ran.out
     assert night.text("log.txt") == "more\nmore\n"
-    assert night.subjects[-2:] == ["chore(ralph): iteration 1", "chore(ralph): iteration 2"]
+    assert night.subjects[-2:] == ["feat: count (iteration 1)", "feat: count (iteration 2)"]
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def test_until_is_a_promise_and_green(tmp_path: Path) -> None:
     ran = ralph(night, "--until", "ALL DONE", "--gate", "sh check.sh", "--max-iterations", "4")
     assert ran.code == 0, ran.out
     assert 'the agent said "ALL DONE", and the check is green' in ran.out
-    assert night.subjects[-1] == "chore(ralph): iteration 1"
+    assert night.subjects[-1] == "feat: count (iteration 1)"
     assert ralph(night, "--until", "NEVER", "--max-iterations", "1", "--id", "m").code == 4
 
 
@@ -203,7 +203,7 @@ def test_an_iteration_without_a_check_and_without_a_change_is_neither_done_nor_f
     ran = ralph(night, "--id", "o", "--commit", "always")
     assert "- Ended: completed: the agent said LOOP_COMPLETE" in ran.out, "nothing was left to do"
     assert night.git("log", "--format=%s", "main..raymond/o").splitlines() == [
-        *("chore(ralph): iteration 1", "chore(loop): uncommitted changes taken along"),
+        *("feat: count (iteration 1)", "chore(loop): uncommitted changes taken along"),
     ]
 
 

@@ -28,8 +28,8 @@ def next_command(run: Run, now: float = 0.0) -> str:
     paused = any(agent.status == "paused" for agent in run.agents.values())
     if status == "paused" and paused and run.denied:
         return f"raymond resume {id} {_allowing(run, run.denied)}".rstrip()
-    if status != "failed" and _more(run):
-        return f"raymond resume {id}{_more(run)}"
+    if status != "failed" and more(run):
+        return f"raymond resume {id}{more(run)}"
     return _after_failures(run, failed_agents(run))
 
 
@@ -62,10 +62,10 @@ def after_failure(run: Run, agent: Agent) -> str:
         longer, file = _TOO_SHORT.get(_kind(agent)), pasted.name(at_fault)
         if longer:
             either = f"{longer} or tool_timeout" if longer == "timeout" and at_fault.endswith(".md") else longer
-            return f"set a longer {either} in {file}, then: raymond resume {id} --latest{_more(run)}"
-        return f"change {file}, then: raymond resume {id} --latest{_more(run)}"
+            return f"set a longer {either} in {file}, then: raymond resume {id} --latest{more(run)}"
+        return f"change {file}, then: raymond resume {id} --latest{more(run)}"
     denied = agent.visit.stuck.tools if agent.visit.stuck and agent.status == PAUSED else ()
-    return f"raymond resume {id} --agent {agent.id} --retry {_allowing(run, denied)}".rstrip() + _more(run)
+    return f"raymond resume {id} --agent {agent.id} --retry {_allowing(run, denied)}".rstrip() + more(run)
 
 
 def _allowing(run: Run, denied: Iterable[str]) -> str:
@@ -87,13 +87,13 @@ def _after_failures(run: Run, failed: list[Agent]) -> str:
     id = run.start.workflow_id
     kinds = [_kind(agent) for agent in failed]
     if any(kind in ("asked", "approval") for kind in kinds):
-        return f"raymond resume {id} --on-ask wait{_more(run)}"
+        return f"raymond resume {id} --on-ask wait{more(run)}"
     if "session" in kinds:
-        return f"raymond resume {id} --fresh{_more(run)}"
+        return f"raymond resume {id} --fresh{more(run)}"
     for agent in failed:
         if _at_fault(run, agent):
             return after_failure(run, agent)
-    return f"raymond resume {id}{_more(run)}"
+    return f"raymond resume {id}{more(run)}"
 
 
 def _back(id: str, agent: str, source: str, used_up: str) -> str:
@@ -110,7 +110,7 @@ def _kind(agent: Agent) -> str:
     return agent.visit.stuck.kind if agent.visit.stuck else ""
 
 
-def _more(run: Run) -> str:
+def more(run: Run) -> str:
     """The flag that raises the limit which was reached: to twice as much, and to more than is used up."""
     if not run.stop or run.stop.kind != "limit":
         return ""

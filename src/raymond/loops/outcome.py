@@ -324,7 +324,7 @@ def message(run: ItemRun, outcome: Outcome) -> str:
     facts += [f"The agent committed: {foreign_text.one_line(one)}" for one in outcome.subjects]
     facts += [f"Noticed: {foreign_text.one_line(explain(note))}" for note in outcome.notes]
     if run.settings.loop == RALPH:
-        title = f"chore(ralph): iteration {item.number}"
+        title = commit_message.headline(f"{item.key} {item.title}", item.key)
     elif outcome.verdict == PLANNED:
         title = f"docs: propose tasks ({item.group})"
     else:

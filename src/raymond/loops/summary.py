@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from raymond import pasted
 from raymond.control import runs
 from raymond.faces import words
+from raymond.faces.next_commands import more
 from raymond.loops import claims, leavings, waiting
 from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, error_line, one_line, prose
@@ -313,12 +314,10 @@ def _answering(loop: LoopRun, agent: Agent) -> str:
 
 
 def _resume(loop: LoopRun) -> str:
-    more = {"budget": " --budget USD", "time": " --max-time TIME", "turns": " --max-turns N"}
     if loop.settings.internal:
         verb = "record" if loop.leased else "next" if loop.rests else "next --resume"
         return f"raymond {loop.loop} {verb}{loop.docs_flag}"
-    limit = loop.run.stop.limit if loop.run.stop else ""
-    return f"raymond {loop.loop} resume{loop.docs_flag}{more.get(limit, '')}"
+    return f"raymond {loop.loop} resume{loop.docs_flag}{more(loop.run)}"
 
 
 def _answers(loop: LoopRun) -> str:

@@ -190,9 +190,10 @@ class Telling:
         if verdict in DONE:
             return Told(log_line.completed(number, seconds), f"{self._unit} {number} is done{saved} ({lasted})")
         why = error_line(str(entry.get("error", "")), _MOST)
+        if verdict == RED:  # no failure: the next one goes on from there
+            red = f"{self._unit} {number} ended with a red check{saved} ({lasted})"
+            return Told(f"Iteration {number} red ({lasted}): {why}", red)
         line = f"Iteration {number} failed ({verdict}, {lasted}): {why}"
-        if verdict == RED:  # its check was just told
-            return Told(line, f"{self._unit} {number} ended with a red check{saved} ({lasted})")
         how = "" if verdict == FAILED else f"{verdict}, "
         return Told(line, f"{self._unit} {number} failed ({how}{lasted}): {why}")
 
