@@ -609,7 +609,7 @@ def test_an_answer_that_came_while_nobody_drove_the_run_is_among_the_transitions
     before, after = map(transitions, debug_folders(room))
     assert before.startswith("[main] -> START.sh (start)\n\n[main] START.sh -> (ask, then END.sh)\n")
     assert after.startswith(
-        "[main] START.sh -> END.sh (ask, answered)\n\n[run] resumed\n\n[main] END.sh -> (result, ended)\n"
+        "[main] START.sh -> END.sh (answered)\n\n[run] resumed\n\n[main] END.sh -> (result, ended)\n"
     )
     assert "hunter2" not in before + after
 

@@ -167,7 +167,7 @@ def test_logs_of_a_step_show_every_turn_with_its_prompt_its_answer_and_its_cost(
     first, second = run.sessions("main", "PLAN.md")
     _, refused, finished = timeless(room.raymond("logs", "r", "--step", "2").stdout).split("step 2: main in PLAN.md, ")
     assert refused == (
-        "refused\n"
+        "rejected\n"
         "sent:\n"
         "  Plan it.\n"
         "  Then say <goto>AGAIN</goto>.\n"

@@ -188,7 +188,7 @@ def test_transitions_tell_who_answered_and_not_what(sender: Sender, by: str, tmp
     answered: list[Event] = [taken, AskEnded(agent="main", state="END.md", answer="hunter2")]
     folder.write([Decision(seq=1, time=0.0, events=begun), Decision(seq=2, time=0.0, events=answered)])
     entry = (tmp_path / "debug" / "transitions.log").read_text().split("\n\n")[1]
-    assert entry == f"1970-01-01 00:00:00 [main] START.md -> END.md (ask, answered{by})"
+    assert entry == f"1970-01-01 00:00:00 [main] START.md -> END.md (answered{by})"
 
 
 def test_raw_lines_are_kept_whole_and_pieces_of_texts_are_not(tmp_path: Path) -> None:

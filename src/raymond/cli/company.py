@@ -1,6 +1,6 @@
 """Stay with a run: watch it while another process drives it, and answer it here when it waits for that."""
 
-from raymond.cli import prompt, watch
+from raymond.cli import prompt, wait, watch
 from raymond.control import questions, runs
 from raymond.control.handle import RunHandle
 
@@ -15,7 +15,7 @@ def keep(run: RunHandle) -> int:
         if seen is None:
             return 0
         if runs.left(seen) != "waiting" or not _waits_for_us(run):
-            return watch.tell(run, seen)
+            return wait.tell(run, seen)
     from raymond.cli import asking, continuing
 
     done = asking.ask(run)

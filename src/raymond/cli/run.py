@@ -73,7 +73,10 @@ def rehearse(path: str, given: StartFlags) -> int:
         made = plan.plan(loaded, options, settings)
     except Error as error:
         names = [pair.partition("=")[0] for pair in given.variables]
-        warnings = plan.doubts_of(loaded, names) if loaded else []
+        refused = error.diagnostics if isinstance(error, WorkflowError) else ()
+        told = {(one.message, one.file, one.line) for one in refused}
+        found = plan.doubts_of(loaded, names) if loaded else []
+        warnings = [one for one in found if (one.message, one.file, one.line) not in told]
         if not given.show.as_json:
             from raymond.faces import errors
 

@@ -1,12 +1,20 @@
 """`raymond wait`: wait for a run to end."""
 
+import sys
+from typing import TYPE_CHECKING
+
 import click
 
-from raymond.cli import choice, watch
+from raymond.cli import choice
 from raymond.cli.names import RUN
 from raymond.control import left_requests, runs
 from raymond.control.follow import Follower
+from raymond.control.handle import RunHandle
 from raymond.faces import summary
+from raymond.faces.foreign_text import said
+
+if TYPE_CHECKING:
+    from raymond import Run
 
 
 @click.command("wait")
@@ -19,6 +27,19 @@ def command(id_: str | None, as_json: bool) -> int:
     for _ in follower.watch():
         pass
     if not as_json:
-        return watch.tell(found, follower.run)
+        return tell(found, follower.run)
     left, whole = left_requests.of(found.project, follower.run), runs.whole(found.project, found.id)
     return summary.tell(follower.run, runs.left(follower.run), as_json=whole, left=left.lines(), then=left.next_command)
+
+
+def tell(found: RunHandle, seen: "Run") -> int:
+    """How a run stands that nobody drives, and what was asked of it that nobody has heard; its exit code."""
+    left = left_requests.of(found.project, seen)
+    if seen.start.loop:
+        from raymond.loops import ending
+        from raymond.loops.loop_run import LoopRun
+
+        for line in left.lines():
+            print(said(f"left: {line}", sys.stderr), file=sys.stderr)
+        return ending.show(LoopRun(found.project, seen))
+    return summary.tell(seen, runs.left(seen), left=left.lines(), then=left.next_command)

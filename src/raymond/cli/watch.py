@@ -3,13 +3,10 @@
 import sys
 from typing import TYPE_CHECKING
 
-from raymond.cli import terminals
-from raymond.control import left_requests, runs
+from raymond.cli import terminals, wait
 from raymond.control.attach import attach
 from raymond.control.follow import Follower
 from raymond.control.handle import RunHandle
-from raymond.faces import summary
-from raymond.faces.foreign_text import said
 
 if TYPE_CHECKING:
     from raymond import Run
@@ -18,20 +15,7 @@ if TYPE_CHECKING:
 def follow(found: RunHandle) -> int:
     """Watch a run until nobody drives it; its exit code."""
     seen = until_left(found)
-    return tell(found, seen) if seen else 0
-
-
-def tell(found: RunHandle, seen: "Run") -> int:
-    """How a run stands that nobody drives, and what was asked of it that nobody has heard; its exit code."""
-    left = left_requests.of(found.project, seen)
-    if seen.start.loop:
-        from raymond.loops import ending
-        from raymond.loops.loop_run import LoopRun
-
-        for line in left.lines():
-            print(said(f"left: {line}", sys.stderr), file=sys.stderr)
-        return ending.show(LoopRun(found.project, seen))
-    return summary.tell(seen, runs.left(seen), left=left.lines(), then=left.next_command)
+    return wait.tell(found, seen) if seen else 0
 
 
 def until_left(found: RunHandle) -> "Run | None":

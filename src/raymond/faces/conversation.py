@@ -8,21 +8,7 @@ from raymond.faces import clock, dollars, words
 from raymond.faces.authored import PRINTED, authored
 from raymond.faces.foreign_text import hung, in_margin, spaced, width_of
 from raymond.faces.tail import Tail
-from raymond.machine.events import (
-    AgentStarted,
-    AskEnded,
-    Decision,
-    EvaluatorEnded,
-    Event,
-    GateEnded,
-    RunStarted,
-    SealEnded,
-    StepEnded,
-    StepFailed,
-    StepRefused,
-    StepStarted,
-    is_entry,
-)
+from raymond.machine.events import AgentStarted, AskEnded, Decision, Event, RunStarted, StepEnded, StepStarted, is_entry
 from raymond.machine.label import named
 from raymond.steps.talk import in_order, only_tools
 from raymond.store.records import Records, is_gone
@@ -146,7 +132,7 @@ class Conversation:
 
     def _ended(self, event: StepEnded, cost: str, began: float, at: float) -> str:
         took = durations.brief(max(0.0, at - began))
-        how = spaced(authored(_how(event), self._folder))
+        how = spaced(authored(words.ended(event), self._folder))
         head = (
             f"{self._head(event.step, event.agent)}, {clock.instant(began)}, {how} after {took}"
             f"{', ' if cost else ''}{cost}"
@@ -186,20 +172,6 @@ def _text(lines: Sequence[Mapping[str, object]], name: str) -> str:
 def section(name: str, text: str, width: int = 0) -> list[str]:
     """A text under its name: whole, every line inside the margin, and nothing in it for the terminal to obey."""
     return [f"{name}:", *(line.rstrip() for line in in_margin(text.strip("\n"), "  ", width))]
-
-
-def _how(event: StepEnded) -> str:
-    match event:
-        case StepFailed():
-            return f"failed ({event.kind}: {' '.join(event.error.split())})"
-        case GateEnded() | SealEnded():
-            return words.verdict(event)
-        case StepRefused() if not event.capped and not event.blocked:
-            return f"rejected ({' '.join(event.reason.split())})"
-        case EvaluatorEnded():
-            return "judged" if event.decided else f"judged nothing ({' '.join(event.reason.split())})"
-        case _:
-            return type(event).__name__.removeprefix("Step").lower()
 
 
 def _answer(event: AskEnded, who: str, at: float) -> str:

@@ -191,7 +191,11 @@ class Folder(Quiet):
                 self._reminders.pop(event.agent, None)
                 step = spent.get(event.agent)
                 self._log(
-                    at, event.agent, f"{was} -> {event.state} ({_how(event, by)})", step, actual=_actual(step, event)
+                    at,
+                    event.agent,
+                    f"{was} -> {event.state} {words.moved(event, by)}",
+                    step,
+                    actual=_actual(step, event),
                 )
             case WaitStarted() | AskStarted():
                 word = "wait" if isinstance(event, WaitStarted) else "ask"
@@ -334,17 +338,3 @@ def _by(sender: Sender | None) -> str:
     if sender and sender.is_person:
         return " by a person"
     return {"step": " by a step", "unknown": " by an unknown process", "": ""}[who(sender)]
-
-
-def _how(event: AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded, by: str) -> str:
-    match event:
-        case AgentMoved():
-            return event.tag + (f", instead of {event.instead_of}" if event.instead_of else "")
-        case AgentCalled():
-            return f"{event.tag}, then {event.then}"
-        case AgentReturned():
-            return "result, returned"
-        case WaitEnded():
-            return "wait, timed out" if event.timed_out else "wait"
-        case AskEnded():
-            return "ask, nobody answered" if event.timed_out else f"ask, answered{by}"

@@ -13,18 +13,7 @@ from raymond.faces.foreign_text import hung, in_margin, width_of
 from raymond.faces.lines import Lines, spending
 from raymond.faces.tail import Tail
 from raymond.language import reading
-from raymond.machine.events import (
-    AgentFailed,
-    AskEnded,
-    Decision,
-    Event,
-    GateEnded,
-    SealEnded,
-    StepEnded,
-    StepFailed,
-    StepStarted,
-    is_end,
-)
+from raymond.machine.events import AgentFailed, AskEnded, Decision, Event, StepEnded, StepFailed, StepStarted, is_end
 from raymond.machine.label import named
 from raymond.store import transcripts
 from raymond.store.records import Records, is_gone
@@ -253,9 +242,7 @@ def _turn(
 ) -> list[str]:
     how, cost = words.NOT_DRIVEN, ""
     if ended:
-        how, cost = type(ended).__name__.removeprefix("Step").lower(), dollars.of_step(ended, begun.backend)
-    if isinstance(ended, GateEnded | SealEnded):
-        how = words.verdict(ended).partition(" (")[0]
+        how, cost = words.ended(ended).partition(" (")[0], dollars.of_step(ended, begun.backend)
     told = [f"step {begun.step}: {begun.agent} in {state}, {how} {cost}".rstrip()]
     if ended and is_gone(ended, lines):
         told.append(words.GONE)

@@ -311,29 +311,20 @@ def _budget(event: RunStarted) -> str:
 
 def _agent_line(event: Event, agent: str, left: str) -> str | None:
     match event:
-        case AgentMoved():
-            return f"{agent}{left} -> {event.state} ({event.tag}){_instead(event)}{_until(event.wake_at)}"
+        case AgentMoved() | AgentCalled() | AgentReturned() | WaitEnded() | AskEnded():
+            until = _until(event.wake_at) if isinstance(event, AgentMoved) else ""
+            return f"{agent}{left} -> {event.state} {moved(event)}{until}"
         case AgentStarted():
             by = f" forked by {event.parent}" if event.parent else ""
             return f"{agent} starts at {event.state}{by}{_until(event.wake_at)}"
         case AgentHeld():
             return f"{agent} waits for {event.pool}"
-        case AgentCalled():
-            return f"{agent}{left} -> {event.state} ({event.tag}, then {event.then})"
-        case AgentReturned():
-            return f"{agent}{left} -> {event.state} (result){_instead(event)}"
         case AgentWoke():
             return f"{agent} wakes"
         case WaitStarted():
             return f"{agent} waits for its forks, then {event.state}"
-        case WaitEnded():
-            how = "wait, timed out" if event.timed_out else "wait"
-            return f"{agent}{left} -> {event.state} ({how}){_instead(event)}"
         case AskStarted():
             return f"{agent} asks: {event.question}"
-        case AskEnded():
-            how = "nobody answered" if event.timed_out else "answered"
-            return f"{agent}{left} -> {event.state} ({how}){_instead(event)}"
         case AgentEnded():
             return f"{agent} done"
         case AgentFailed():
@@ -387,14 +378,6 @@ def evaluator(event: EvaluatorEnded) -> str:
     return f"evaluator {said}: {then}"
 
 
-def verdict(event: GateEnded | SealEnded) -> str:
-    """What a gate found, beside other words about its step."""
-    if isinstance(event, SealEnded):
-        return "sealed" if event.seal else f"not sealed ({event.reason})"
-    found = "is red" if event.verdict in ("failed", "timed out") else event.verdict
-    return f"gate {found} ({event.reason})" if event.reason else f"gate {found}{' (flaky)' if event.flaky else ''}"
-
-
 def _step_line(event: Event, agent: str) -> str | None:
     match event:
         case StepRefused():
@@ -422,8 +405,39 @@ def _step_line(event: Event, agent: str) -> str | None:
             return None
 
 
-def _instead(event: AgentMoved | AgentReturned | WaitEnded | AskEnded) -> str:
-    return f" instead of {event.instead_of}, whose visits are used up" if event.instead_of else ""
+def moved(event: AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded, by: str = "") -> str:
+    """How an agent comes to a state, and instead of which; `by` whom, if somebody answered."""
+    match event:
+        case AgentMoved():
+            how = event.tag
+        case AgentCalled():
+            return f"({event.tag}, then {event.then})"
+        case AgentReturned():
+            how = "result"
+        case WaitEnded():
+            how = "wait, timed out" if event.timed_out else "wait"
+        case AskEnded():
+            how = "nobody answered" if event.timed_out else f"answered{by}"
+    return f"({how}){f' instead of {event.instead_of}, whose visits are used up' if event.instead_of else ''}"
+
+
+def ended(event: StepEnded) -> str:
+    """How a step ended, in a word, and why."""
+    match event:
+        case StepFailed():
+            return f"failed ({event.kind}: {' '.join(event.error.split())})"
+        case SealEnded():
+            return "sealed" if event.seal else f"not sealed ({event.reason})"
+        case GateEnded():
+            found = "is red" if event.verdict in ("failed", "timed out") else event.verdict
+            why = f" ({event.reason})" if event.reason else " (flaky)" if event.flaky else ""
+            return f"gate {found}{why}"
+        case StepRefused() if not event.capped and not event.blocked:
+            return f"rejected ({' '.join(event.reason.split())})"
+        case EvaluatorEnded():
+            return "judged" if event.decided else f"judged nothing ({' '.join(event.reason.split())})"
+        case _:
+            return type(event).__name__.removeprefix("Step").lower()
 
 
 def _until(wake_at: float) -> str:

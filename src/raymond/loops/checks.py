@@ -2,10 +2,14 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from raymond.language.check import Check, expectation, expected
 from raymond.loops.formats.foreign_text import last_line
+
+if TYPE_CHECKING:  # a step that only names a check runs none
+    from raymond.machine.events import GateEnded
+    from raymond.verifier.assignment import Found
 
 _MOST = 200
 """Characters of what a check printed."""
@@ -56,23 +60,7 @@ def told(checks: Iterable[Check]) -> str:
     return " && ".join(one.run for one in checks)
 
 
-class Shown(Protocol):
-    """What a check has shown, as a gate found it or as the journal tells it."""
-
-    @property
-    def verdict(self) -> str:
-        """How it ended."""
-
-    @property
-    def output(self) -> str:
-        """The end of what it printed."""
-
-    @property
-    def reason(self) -> str:
-        """Why it did not count."""
-
-
-def shown(found: Shown) -> str:
+def shown(found: "GateEnded | Found") -> str:
     """What a check has shown: of a red one, the last line that it printed, which is where test runners sum up."""
     if found.verdict == "passed":
         return "green"
