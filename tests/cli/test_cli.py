@@ -663,7 +663,9 @@ def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: 
     *said, which = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, "")
     assert said == ["error: no run has been started here yet", f"hint: {hint}", "or say which:"]
-    assert re.fullmatch(rf"  raymond {command} r  waiting  \S+  asks 1 question  {re.escape(str(room.path))}", which)
+    assert re.fullmatch(
+        rf"  raymond {command} r  waiting  \S+  1 agent waits for an answer  {re.escape(str(room.path))}", which
+    )
     assert os.listdir(nowhere) == []
 
 
@@ -674,7 +676,9 @@ def test_what_changes_a_run_needs_its_name_when_several_are_live(room: Room) -> 
     for args in (("resume",), ("stop",)):
         code, out, err = told(room.raymond(*args))
         assert (code, out) == (2, "")
-        which = "".join(rf"  raymond {args[0]} {id}  waiting +\S+  asks 1 question\n" for id in ("two", "one"))
+        which = "".join(
+            rf"  raymond {args[0]} {id}  waiting +\S+  1 agent waits for an answer\n" for id in ("two", "one")
+        )
         assert re.fullmatch(rf"error: 2 runs match\nhint: say which:\n{which}", err)
     assert room.raymond("status").stdout.startswith("two: waiting"), "looking takes the latest"
 

@@ -54,14 +54,23 @@ def test_a_run_is_in_one_group(status: str, driven: bool, questions: int, stop_k
 
 
 def test_what_needs_you_comes_first_and_says_why(projects: Projects, capsys: pytest.CaptureFixture[str]) -> None:
-    asks = {"status": "waiting", "agents": [{"status": "asking"}, {"status": "asking"}], "reason": "2 agents wait"}
+    asks = {
+        "status": "waiting",
+        "agents": [{"status": "asking"}, {"status": "asking"}],
+        "reason": "2 agents wait for an answer",
+    }
     projects.keep(
         "here",
         asks=asks,
         done="completed",
         gone="running",
         bad={"status": "failed", "agents_failed": 1, "reason": "DO.md: it broke", "workflow": "flow"},
-        works={"status": "waiting", "agents": [{"status": "asking", "current_state": "ASK.md"}], "workflow": "flow"},
+        works={
+            "status": "waiting",
+            "agents": [{"status": "asking", "current_state": "ASK.md"}],
+            "reason": "1 agent waits for an answer",
+            "workflow": "flow",
+        },
         spent={"status": "stopped", "stop_kind": "limit", "reason": "the budget of $10.00 is spent"},
         mine={"status": "stopped", "stop_kind": "stop", "reason": "stopped on request"},
     )
@@ -70,10 +79,10 @@ def test_what_needs_you_comes_first_and_says_why(projects: Projects, capsys: pyt
         [
             "  ID     STATUS       WORKFLOW  AT         COST  WHY",
             "needs you",
-            "  asks   waiting                2 agents  $0.00  asks 2 questions",
+            "  asks   waiting                2 agents  $0.00  2 agents wait for an answer",
             "  gone   interrupted                      $0.00  its process is gone",
             "  bad    failed       flow                $0.00  DO.md: it broke",
-            "  works  waiting      flow      ASK.md    $0.00  asks 1 question",
+            "  works  waiting      flow      ASK.md    $0.00  1 agent waits for an answer",
             "  spent  stopped                          $0.00  the budget of $10.00 is spent",
             "resting",
             "  mine   stopped                          $0.00  stopped on request",

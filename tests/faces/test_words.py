@@ -345,6 +345,7 @@ def test_the_state_file_has_the_schema_of_the_page() -> None:
         "scope_dir": "/scope",
         "source": f"sources/{'0' * 64}.zip",
         "status": "running",
+        "pid": None,
         "reason": None,
         "exit_code": None,
         "is_over": False,

@@ -41,6 +41,16 @@ def test_red_at_the_start_and_green_now_is_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_loop_that_has_paused_says_where_and_why_and_what_to_look_at(tmp_path: Path) -> None:
+    night = night_of(tmp_path, "echo I cannot; echo ITERATION_FAILED")
+    ran = ralph(night, "--gate", "sh check.sh", "--pause-on-fail")
+    [row] = json.loads(night.room.raymond("list", "--json").stdout)
+    assert (row["at"], row["reason"]) == ("iteration 1", "the agent said that it cannot do this: I cannot")
+    assert "- Ended: paused: the agent said that it cannot do this: I cannot\n" in ran.out
+    assert "\n## What to do next\n\n- see what the agent did: raymond logs n\n- go on: " in ran.out
+
+
+@pytest.mark.slow
 def test_status_without_a_folder_of_documents_is_that_of_the_journal(tmp_path: Path) -> None:
     night = night_of(tmp_path, "echo I tried.")
     before = night.loop(verb="status", loop="ralph")

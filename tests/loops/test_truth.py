@@ -60,4 +60,4 @@ def test_a_loop_at_work_says_where_it_stands(tmp_path: Path) -> None:
     assert night.loop("--on-fail", "pause").code == 3
     shown = night.room.raymond("list").stdout
     assert "continuous-session" in shown
-    assert "asks 1 question" in shown
+    assert "Write the answer: the agent said that it cannot do this: I cannot" in shown

@@ -31,7 +31,7 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
         print(loop_status.text(finding.shown(LoopRun(found.project, seen.run)), sys.stdout), end="")
     elif as_json:
         whole = runs.whole(found.project, found.id)
-        sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, whole=whole))
+        sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, pid=seen.pid, whole=whole))
         sys.stdout.flush()
     else:
         about = (seen.run, seen.status, seen.pid, found.transcripts)

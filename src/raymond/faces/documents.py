@@ -22,13 +22,14 @@ LONGEST_TEXT = 16 << 10
 _encoder = msgspec.json.Encoder()
 
 
-def state_file(run: Run, *, status: str = "", whole: Whole | None = None) -> bytearray:
-    """The state file; `status` is as seen from outside, when somebody looked. Texts are cut unless `whole` is given.
+def state_file(run: Run, *, status: str = "", pid: int = 0, whole: Whole | None = None) -> bytearray:
+    """The state file; `status` and `pid` are as seen from outside, when somebody looked.
 
-    Every agent is encoded by itself, into one buffer: as dictionaries, ten thousand of them are three times the file.
+    Texts are cut unless `whole` is given. Every agent is encoded by itself, into one buffer: as dictionaries, ten
+    thousand of them are three times the file.
     """
     longest = sys.maxsize if whole else LONGEST_TEXT
-    text = bytearray(_encoder.encode(_head(run, status)))
+    text = bytearray(_encoder.encode(_head(run, status, pid)))
     text[-1:] = b',"agents":['
     for agent in run.agents.values():
         _encoder.encode_into(_agent(run, agent, longest), text, -1)
@@ -44,7 +45,7 @@ def about(run: Run) -> dict[str, Any]:
     return _head(run) | _tail(run, LONGEST_TEXT)
 
 
-def _head(run: Run, status: str = "") -> dict[str, Any]:
+def _head(run: Run, status: str = "", pid: int = 0) -> dict[str, Any]:
     start = run.start
     return {
         "workflow_id": start.workflow_id,
@@ -52,6 +53,7 @@ def _head(run: Run, status: str = "") -> dict[str, Any]:
         "source": f"sources/{start.source}.zip",
         "workflow": start.loop or start.name,
         "status": status or run_status(run),
+        "pid": pid or None,
         "reason": why(run),
         "exit_code": None if (status or run_status(run)) in ("running", "stopping") else exit_code(run),
         "is_over": run.is_over,

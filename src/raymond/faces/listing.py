@@ -57,12 +57,12 @@ def cost(row: RunRow) -> str:
 
 
 def why(row: RunRow) -> str:
-    """Why a run is where it is; that there is a question is mentioned, and what it asks is for `answer` to show."""
+    """Why a run is where it is; of one that goes on, that it has a question."""
     if row.error:
         return row.error
-    asks = f"asks {words.many(row.questions, 'question')}" if row.questions else ""
+    asks = f"asks {words.many(row.questions, 'question')}" if row.questions and row.status != "waiting" else ""
     review = f"{row.reviews} to review" if row.reviews else ""
-    reason = "" if row.status == "waiting" and asks else (row.reason or "").partition("\n")[0]
+    reason = (row.reason or "").partition("\n")[0]
     if row.status == "interrupted" and not (asks or review or reason):
         return "its process is gone"
     return "; ".join(filter(None, (asks, "" if review in reason else review, reason)))

@@ -85,12 +85,21 @@ def reason(run: Run, now: float = 0.0, *, briefly: bool = False) -> str | None:
     if is_answered(run):
         return f"{_decided(run)}not continued yet"
     if run_status(run) == "waiting" and run.statuses.get(ASKING):
-        return f"{many(run.statuses[ASKING], 'agent')} {'waits' if run.statuses[ASKING] == 1 else 'wait'} for an answer"
+        return _asked(run)
     if run_status(run) == "paused" and run.statuses.get(PAUSED):
         first = next(agent for agent in run.agents.values() if agent.status == PAUSED)
         why = "waits for a review" if briefly and waits_for_review(first) else stuck(first)
         return f"{many(run.statuses[PAUSED], 'agent')} paused, {who(first)}: {why}"
     return None
+
+
+def _asked(run: Run) -> str:
+    """That it waits for answers; a loop that has paused says why in the first line of its question."""
+    asking = [agent for agent in run.agents.values() if agent.status == ASKING]
+    for agent in asking if run.start.loop else ():
+        if "question" in (agent.variables or ()):
+            return agent.question.partition("\n")[0]
+    return f"{many(len(asking), 'agent')} {'waits' if len(asking) == 1 else 'wait'} for an answer"
 
 
 def why(run: Run) -> str | None:

@@ -55,7 +55,7 @@ def turn(step: Step) -> list[str]:
         return next_item.ending(step, ledger)
     if asked := question(step, ledger):
         write_state(step, ledger, "paused")
-        return [tag("fork", PAUSE, {"question": asked}), wait(ledger)]
+        return next_item.pausing(ledger, f"iteration {len(ledger.entries)}", asked)
     return begin(step, ledger)
 
 

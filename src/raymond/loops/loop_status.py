@@ -100,8 +100,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         yield f"\nedited in the checkout, which does not count: {names}; {takes}"
     yield ""
     if not found.is_driven:
-        yield summary.how(loop)
-        if asked := summary.asked(loop):
+        yield (how := summary.how(loop))
+        if (asked := summary.asked(loop)) and asked not in how:
             yield f"asked:  {cut(asked, 200)}"
     yield f"next:   {summary.next_command(loop, is_driven=found.is_driven)}"
 

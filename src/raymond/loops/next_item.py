@@ -79,7 +79,7 @@ def turn(step: Step) -> list[str]:
 
         if not ledger.ended and (found := internal.changed(step)):
             write_state(step, ledger, "paused", looked)
-            return [tag("fork", PAUSE, {"label": GIT, "question": internal.question(found)}), wait(ledger)]
+            return pausing(ledger, GIT, internal.question(found))
     write_state(step, ledger, "running", looked)
     asked = question(step, ledger)
     if is_over(step, ledger) or (not asked and has_ended(step, ledger, looked)):
@@ -90,7 +90,7 @@ def turn(step: Step) -> list[str]:
         step.follow()
         write_state(step, ledger, "paused", looked)
         given = asked or f"{looked.trouble}\n{CONTINUE}".replace("</", "< /")
-        return [tag("fork", PAUSE, {"question": given}), wait(ledger)]
+        return pausing(ledger, ledger.entries[-1].title if asked else "the queue", given)
     if step.settings.internal and ledger.asked != len(ledger.entries):
         return [tag("fork", REST), wait(ledger)]
     return begin(step, ledger, looked)
@@ -201,8 +201,13 @@ def question(step: Step, ledger: Ledger) -> str:
 
 
 def asking(about: str) -> str:
-    """What a person is asked, as the body of a tag: nothing in it can be taken for the end of one."""
-    return f"{PAUSING}\n{about}\n{CONTINUE}".replace("</", "< /")
+    """What a person is asked, the reason first, as the body of a tag: nothing in it can be taken for the end of one."""
+    return f"{about}\n{PAUSING}\n{CONTINUE}".replace("</", "< /")
+
+
+def pausing(ledger: Ledger, label: str, asked: str) -> list[str]:
+    """The tags with which the loop waits until a person lets it go on."""
+    return [tag("fork", PAUSE, {"label": label, "question": asked}), wait(ledger)]
 
 
 def look(step: Step, ledger: Ledger) -> Looked:

@@ -42,6 +42,7 @@ _EXCERPT = 300
 _REASONS = 3000
 """Characters of why an item waits for a person: all of it, as a rule."""
 _COMMIT = 12
+_FAILURES = 5
 
 
 def how(loop: LoopRun) -> str:
@@ -60,8 +61,7 @@ def how(loop: LoopRun) -> str:
         return f"waits for {_resume(loop)}"
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
-    asked = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
-    why = ledger.why or asked.partition("\n")[0] or words.reason(loop.run) or "it waits for a person"
+    why = ledger.why or words.reason(loop.run) or "it waits for a person"
     return why if why.startswith("paused ") else f"paused: {why}"
 
 
@@ -184,17 +184,11 @@ def advice(loop: LoopRun) -> list[str]:
     ledger = loop.ledger
     is_checked = ledger.ended == "stuck" and ledger.entries[-1].check
     found = [f"look at the check first: {ledger.entries[-1].check}"] if is_checked else []
-    for one in waiting.of(loop.project.run(loop.id), ledger)[:5]:
-        found.append(
-            f"look at what was set aside: raymond review {loop.id}; then raymond accept {loop.id} {one.number},"
-            f" or raymond reject {loop.id} {one.number} REASON"
-        )
-    repaired = ledger.repaired()
-    for one in [one for one in ledger.failed if one.verdict not in (REVIEW, RED) and one.key not in repaired][:5]:
-        where = filter(None, [_log(loop, one), leavings.of(loop, one)])
-        found.append(f"see why {code(one.title)} failed: {', '.join(where)}")
+    if waiting.of(loop.project.run(loop.id), ledger):
+        found.append(f"decide about what was set aside: raymond review {loop.id}")
+    found += _failures(loop)
     if loop.left:
-        found.append(f"see what items that failed have left: {leavings.diff(loop, loop.left)}")
+        found.append(f"see the changes that do not count yet: {leavings.diff(loop, loop.left)}")
     found += leavings.of_plans(loop)
     found += leavings.blocked(loop)
     for one in [one for one in ledger.done if one.verdict == PENDING][:5]:
@@ -215,6 +209,15 @@ def advice(loop: LoopRun) -> list[str]:
         found.append(f"read what was committed: {_commits(loop)}")
     found += _merge(loop)
     return found or ["nothing"]
+
+
+def _failures(loop: LoopRun) -> list[str]:
+    """Where a person sees why items failed."""
+    repaired = loop.ledger.repaired()
+    failed = [one for one in loop.ledger.failed if one.verdict not in (REVIEW, RED) and one.key not in repaired]
+    kept = [(one, [*filter(None, (_log(loop, one), leavings.of(loop, one)))]) for one in failed[:_FAILURES]]
+    told = [f"see why {code(one.title)} failed: {', '.join(where)}" for one, where in kept if where]
+    return told if len(told) == len(kept) else [*told, f"see what the agent did: raymond logs {loop.id}"]
 
 
 def _merge(loop: LoopRun) -> Iterator[str]:
