@@ -17,7 +17,9 @@ def test_a_night_in_which_an_agent_was_wrong_twice(tmp_path: Path) -> None:
     wrong = "- Wrong: the agent said 2 times that it was done while the check was red\n"
     assert wrong in ran.out
     elsewhere = night.room.raymond("-C", str(tmp_path), "summary", "n")
-    assert (elsewhere.returncode, elsewhere.stdout) == (0, ran.out), "the same, from anywhere, at any time"
+    where = f"\nits commands are for another folder: cd {night.path}\n"
+    assert (elsewhere.returncode, elsewhere.stdout) == (0, ran.out + where), "the same, from anywhere, at any time"
+    assert night.room.raymond("summary", "n").stdout == ran.out
     found = json.loads(night.room.raymond("summary", "n", "--json").stdout)
     assert (found["done"], found["claimed_while_red"]) == (["Write the answer"], 2)
     assert found["failed"] == [{"title": "Write the other", "why": "failed: `sh two.sh` ended with exit code 1: no"}]
@@ -52,6 +54,7 @@ def test_all_runs_of_a_night_in_all_projects(tmp_path: Path) -> None:
     assert "gives-up (gives-up, shop): completed, the gate of START.sh stayed red" in finished
     assert "    failed: Write the other (failed: `sh two.sh` ended with exit code 1: no)" in needs
     assert "    failed: main in START.sh (" in needs
+    assert f"    next:   cd {night.path}\n" in needs
     assert "    next:   raymond answer asks" in needs
     rows = json.loads(night.room.raymond("summary", "--since", "1h", "--json").stdout)
     assert {one["run"]["workflow_id"] for one in rows} == {"n", *flows}

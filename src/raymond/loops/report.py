@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from raymond import pasted
 from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
@@ -49,19 +50,27 @@ def whole(row: RunRow) -> str:
     """All that there is to tell of a loop; empty for other runs."""
     project = runs.project_of(row)
     run = RunHandle(project, row.workflow_id).read()
-    return summary.text(LoopRun(project, run)) if run.start.loop else ""
+    if not run.start.loop:
+        return ""
+    there = [f"\nits commands are for another folder: {one}\n" for one in _place(project)]
+    return "".join([summary.text(LoopRun(project, run)), *there])
+
+
+def _place(project: Project) -> list[str]:
+    """Where the commands of a loop have to be typed, if not here."""
+    return [] if project == runs.here() else [f"cd {pasted.word(project.tree, 'PROJECT')}"]
 
 
 def _of_loop(row: RunRow, loop: LoopRun) -> Report:
     ledger = loop.ledger
-    red = ledger.red[-1:]  # of iterations that were red, the last one says where it stands
+    red = [one for one in ledger.entries[-1:] if one.verdict == RED]  # an iteration after a red one went on from there
     failed = [one for one in ledger.failed if one.verdict != RED] + red
     return Report(
         run=row,
         done=[one.title for one in ledger.done if one.verdict != PENDING],
         failed=[Failure(one.title, f"{one.verdict}: {error_line(one.error, _WHY)}") for one in failed],
         claimed_while_red=claims.of(loop),
-        next=[] if row.driven else summary.advice(loop),
+        next=[] if row.driven else [*_place(loop.project), *summary.advice(loop)],
     )
 
 
