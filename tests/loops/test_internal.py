@@ -443,6 +443,7 @@ def test_the_lines_of_the_loop_are_the_same_as_outside(inside: Inside) -> None:
     lines = (inside.path / ".raymond/logs/continuous-session.log").read_text("utf-8").splitlines()
     assert [line.partition(": ")[2].partition(" (")[0] for line in lines] == [
         "Preparing the workspace, and trying the checks",
+        "Before the first item: sh check.sh is red: grep: answer.txt: No such file or directory",
         "Starting iteration 1/1",
         'Selected item: "Write the answer"',
         "Implementation complete",
