@@ -111,7 +111,7 @@ def test_when_the_spool_is_gone_the_reply_comes_from_the_session_and_its_cost_is
         (TURN, False),
     ]
     assert "main WORK.md -> END.md (goto) ~$0.50 total ~$0.50" in ran.lines
-    assert ran.lines[-3].startswith("cost:   ~$0.50 in ")
+    assert ran.lines[-4].startswith("cost:   ~$0.50 in ")
 
 
 def test_when_everything_was_killed_the_step_runs_again_from_the_same_conversation_and_both_costs_count(

@@ -115,7 +115,7 @@ def test_codex_branches_and_its_tokens_are_priced(coder: Callable[[Script], Code
     assert [event.cost for event in ran.all(StepFinished) if event.cost] == [pytest.approx(turn)] * 6
     assert ran.run.cost == pytest.approx(7 * turn)
     assert ran.run.estimated
-    assert ran.lines[-3].startswith("cost:   ~$0.0039 in ")
+    assert ran.lines[-4].startswith("cost:   ~$0.0039 in ")
     assert "total ~$0.0039" in ran.err
 
 

@@ -35,7 +35,7 @@ def headline(title: str, id: str) -> str:
     """The title of a task or a story with its id at the end, where a subject that is too long keeps it."""
     if not id or not title.startswith(id):
         return title
-    bare = one_line(title.removeprefix(id).lstrip(".: "))
+    bare = one_line(title.removeprefix(id).lstrip(".: ")).rstrip(".")
     room = _WIDTH - len(id) - _KIND
     return f"{bare if len(bare) <= room else bare[: room - 3].rstrip() + '...'} ({id})"
 
