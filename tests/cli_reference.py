@@ -101,7 +101,7 @@ def page() -> str:
 
 
 def _overview() -> Iterator[str]:
-    for group, commands in cli.GROUPS.items():
+    for group, commands in {**cli.GROUPS, "Not in `--help`": cli.HIDDEN}.items():
         yield f"**{group}**\n\n" + _table(
             ("command", ""), [(f"[`{name}`](#raymond-{name})", says) for name, says in commands.items()]
         )
@@ -128,19 +128,15 @@ def every_command() -> Iterator[tuple[str, click.Command]]:
 def _with_children(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name in _shown(command):
+        for name in command.commands:
             yield from _with_children(f"{path} {name}", command.commands[name])
-
-
-def _shown(group: click.Group) -> list[str]:
-    return [name for name, child in group.commands.items() if not child.hidden]
 
 
 def _command(path: str, command: click.Command, flags: str) -> str:
     context = click.Context(command, info_name=path)
     usage = " ".join(command.collect_usage_pieces(context))
     help_ = " ".join((command.help or "").split())
-    children = ", ".join(f"`{path} {name}`" for name in _shown(command)) if isinstance(command, click.Group) else ""
+    children = ", ".join(f"`{path} {name}`" for name in command.commands) if isinstance(command, click.Group) else ""
     text = f"## {path}\n\n```\n{path} {usage}\n```\n\n{help_}\n"
     return text + (f"\nCommands: {children}.\n" if children else "") + (f"\n{flags}" if flags else "")
 

@@ -6,16 +6,19 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from raymond import durations
-from raymond.cli import COMMANDS, GROUPS, demo
+from raymond.cli import COMMANDS, GROUPS, HIDDEN, demo, group
+from raymond.cli.help import Command
 from raymond.store.lock import Holder
 from running import GO, Room, until
 
@@ -315,7 +318,9 @@ def test_help_names_every_command_in_its_group(room: Room, args: tuple[str, ...]
         section = done.stdout.partition(f"\n{name}:\n")[2].partition("\n\n")[0]
         shown[name] = re.findall(r"^  (\S+)", section, re.MULTILINE)
         assert shown[name] == [*commands]
-    assert [*shown] == ["Run", "Loop", "Write", "Upkeep"]
+    assert [*shown] == ["Start", "Watch", "Decide", "Steer", "Plans", "Write", "Upkeep"]
+    assert sum(map(len, shown.values())) <= 34
+    assert not {*HIDDEN} & {one for names in shown.values() for one in names}
 
 
 @pytest.mark.slow
@@ -325,6 +330,28 @@ def test_every_command_has_help(room: Room, command: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: raymond {command} ")
     assert "x>=" not in done.stdout
+
+
+def every_command(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    for name, child in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from every_command(f"{path} {name}", child)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_help_shows_more_than_15_flags_and_help_all_shows_every_one(command: str) -> None:
+    context = click.Context(group, info_name="raymond")
+    found = group.get_command(context, command)
+    assert found
+    for path, one in every_command(command, found):
+        shown = re.findall(r"^  (-\S+)", click.Context(one, info_name=path).get_help(), re.MULTILINE)
+        assert len(shown) <= 15, path
+        if not isinstance(one, Command):
+            continue
+        told = CliRunner().invoke(one, ["--help-all"], prog_name=path)
+        names = {name for param in one.params if isinstance(param, click.Option) for name in param.opts}
+        assert told.exit_code == 0
+        assert names <= {*re.findall(r"(?<![\w-])(--?[a-z][\w-]*)", told.output)}, path
 
 
 def test_the_version_is_told(room: Room) -> None:

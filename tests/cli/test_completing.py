@@ -60,7 +60,7 @@ def test_commands_flags_choices_backends_and_workflows_are_offered(projects: Pro
     Path("workflows/review").mkdir(parents=True)
     Path("workflows/review/1_START.sh").touch()
     Path("src").mkdir()
-    assert offers("sta") == ["start", "status"]
+    assert offers("sta") == ["status", "start"]
     assert offers("nothing-like-it") == ["file"]
     assert offers("run", "--dry") == ["--dry-run"]
     assert offers("flow", "--dry") == ["--dry-run"]

@@ -19,48 +19,57 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 GROUPS = {
-    "Run": {
+    "Start": {
         "run": "start a workflow (raymond PATH is the same)",
-        "start": "start a workflow in the background, once per --id (for events)",
-        "resume": "continue a run that was stopped, paused or killed",
-        "list": "list the runs of this project, or of all projects",
-        "status": "show what a run is doing",
-        "logs": "show what happened, and what each step said",
-        "attach": "watch a run that another process is running",
-        "wait": "wait for a run to end",
-        "stop": "stop a run, or one agent of it",
-        "cancel": "end a run for good",
-        "inbox": "list the questions that wait for an answer",
-        "answer": "answer an agent's question",
-        "review": "show which green checks do not count yet, and why",
-        "accept": "let such a check count",
-        "reject": "send its agent back",
-        "cost": "show what the turns of a run cost",
-        "summary": "tell what a run came to, or all runs of a night",
-        "apply": "bring the work of a run with a workspace into your checkout",
-        "shell": "open a shell in the workspace of a run",
-    },
-    "Loop": {
         "ralph": "send a prompt file to a fresh agent again and again, until it is done",
         "continuous-session": "work through the next steps of a project, each in a fresh session",
         "task-loop": "work through the tasks of implementation specs, each in a fresh session",
         "story-loop": "work through the stories of a PRD that do not pass",
+        "demo": "watch a whole workflow run; no account needed",
+    },
+    "Watch": {
+        "list": "list the runs of this project, or of all projects",
+        "status": "show what a run is doing",
+        "summary": "tell what a run came to, or all runs of a night",
+        "logs": "show what happened, and what each step said",
+        "attach": "watch a run that another process is running",
+        "wait": "wait for a run to end",
+        "cost": "show what the turns of a run cost",
+    },
+    "Decide": {
+        "inbox": "list the questions that wait for an answer",
+        "answer": "answer an agent's question",
+        "review": "decide about changes of tests and checks, and about items that a loop set aside",
+        "apply": "bring the work of a run with a workspace into your checkout",
+    },
+    "Steer": {
+        "resume": "continue a run that was stopped, paused or killed",
+        "stop": "stop a run, or one agent of it",
+        "cancel": "end a run for good",
+        "shell": "open a shell in the workspace of a run",
+    },
+    "Plans": {
         "prd": "keep the status of the stories of a project, or import some",
     },
     "Write": {
+        "gate": "run the checks of a workflow now",
         "init": "write the slash commands with which Claude Code works through loops",
-        "gate": "run the check of a state now, before a night depends on it",
     },
     "Upkeep": {
-        "demo": "watch a whole workflow run; no account needed",
         "doctor": "check this machine, or repair a damaged journal",
         "clean": "remove finished runs",
         "trust": "let agents' programs use the settings of a project",
         "config": "show settings and where they come from",
-        "completion": "print the completion script for your shell",
     },
 }
-COMMANDS = {name: says for group in GROUPS.values() for name, says in group.items()}
+HIDDEN = {
+    "start": "start a workflow in the background, once per --id (for events)",
+    "accept": "let a check count that a person has to see (review does the same)",
+    "reject": "refuse such a change, with a reason",
+    "completion": "print the completion script for your shell",
+}
+"""Commands for programs, and shorter ways to what others do: `--help` does not list them."""
+COMMANDS = {name: says for group in (*GROUPS.values(), HIDDEN) for name, says in group.items()}
 COMPLETE = "_RAYMOND_COMPLETE"
 """Set by the script of `raymond completion` when the shell asks for completions."""
 REPORT = "the issue tracker named in `pip show raymond-orchestrator`"

@@ -9,6 +9,7 @@ from raymond import pasted
 from raymond.cli import flags, internal_mode, loop_flags, loop_group, loop_verbs
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
+from raymond.cli.help import LIMITS, NAMES, TASK, Command, flag
 from raymond.cli.loop_start import Start
 from raymond.control import inside
 from raymond.errors import UsageError
@@ -16,23 +17,30 @@ from raymond.loops import person, starting
 from raymond.loops.settings import SESSION
 
 _OWN = (
-    click.option(
-        "--max-sessions", "most", type=Count(0), default=5, metavar="N", help="Items at most (5; 0 for no limit)."
+    flag(
+        LIMITS,
+        "--max-sessions",
+        "most",
+        often=True,
+        type=Count(0),
+        default=5,
+        metavar="N",
+        help="Items at most (5; 0 for no limit).",
     ),
-    click.option("--require-verify", is_flag=True, help="Pass over items without a check."),
-    click.option("--from-session", metavar="FILE", help="Begin with the queue of this session log, not of the newest."),
+    flag(TASK, "--require-verify", is_flag=True, help="Pass over items without a check."),
+    flag(TASK, "--from-session", metavar="FILE", help="Begin with the queue of this session log, not of the newest."),
     *loop_flags.COMMON,
 )
 
 
-@click.group("continuous-session", context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.group("continuous-session", context_settings=NAMES, no_args_is_help=False)
 def command() -> None:
     """Work through the `## Next Steps` of the newest session log: one item per fresh session, each one checked, then
     committed.
     """
 
 
-@command.command("start")
+@command.command("start", cls=Command)
 @flags.looping(_OWN, loop_flags.WITHOUT)
 def start(given: StartFlags, **own: Any) -> int:
     """Start the loop, or resume the one that was cut off here."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from raymond import amounts
 from raymond.cli import names, texts
 from raymond.cli.count import Count
+from raymond.cli.help import AGENTS, CHECKS, LIMITS, MANY, ONE, RIGHTS, TASK, TOLD, flag
 from raymond.cli.names import AGENT, BACKEND, STATE
 from raymond.control import config, exposure, notifying
 from raymond.control.config import Config
@@ -136,36 +137,58 @@ class Dollars(click.ParamType[float]):
             self.fail(f"'{value}' is not {error}.", param, ctx)
 
 
-_TRUSTING = click.option(
-    "--trust-project", is_flag=True, help="Let agents' programs use the project's own settings this time."
+_TRUSTING = flag(
+    RIGHTS, "--trust-project", is_flag=True, help="Let agents' programs use the project's own settings this time."
 )
-_STRICT = click.option("--strict", is_flag=True, help="Refuse what would only be warned of.")
-_ROOTS = click.option("--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to.")
+_STRICT = flag(TASK, "--strict", is_flag=True, help="Refuse what would only be warned of.")
+_ROOTS = flag(AGENTS, "--root", "roots", multiple=True, metavar="DIR", help="Another directory agents may `cd` to.")
 _LIMITS = (
-    click.option("--budget", type=Dollars(), metavar="USD", help="Stop when this is spent ($10; 0 for no limit)."),
-    click.option("--max-iterations", type=Count(), metavar="N", help="Stop after this many steps."),
-    click.option("--max-time", type=Duration(), metavar="TIME", help="Stop after this long, e.g. 8h."),
-    click.option("--max-turns", type=Count(), metavar="N", help="Stop after this many backend turns."),
-    click.option(
-        "--allow-tool", "allow_tools", multiple=True, metavar="PATTERN", help="A tool agents may use without asking."
+    flag(
+        LIMITS,
+        "--budget",
+        often=True,
+        type=Dollars(),
+        metavar="USD",
+        help="Stop when this is spent ($10; 0 for no limit).",
     ),
-    click.option("--allow-gate-commands", is_flag=True, help="Agents may run exactly the commands of the gates."),
-    click.option(
-        "--on-ask", type=click.Choice(["wait", "fail"]), help="An agent that asks a person waits, or fails (for CI)."
+    flag(LIMITS, "--max-iterations", type=Count(), metavar="N", help="Stop after this many steps."),
+    flag(LIMITS, "--max-time", often=True, type=Duration(), metavar="TIME", help="Stop after this long, e.g. 8h."),
+    flag(LIMITS, "--max-turns", type=Count(), metavar="N", help="Stop after this many backend turns."),
+    flag(
+        RIGHTS,
+        "--allow-tool",
+        "allow_tools",
+        often=True,
+        multiple=True,
+        metavar="PATTERN",
+        help="A tool agents may use without asking.",
+    ),
+    flag(RIGHTS, "--allow-gate-commands", is_flag=True, help="Agents may run exactly the commands of the gates."),
+    flag(
+        AGENTS,
+        "--on-ask",
+        type=click.Choice(["wait", "fail"]),
+        help="An agent that asks a person waits, or fails (for CI).",
     ),
 )
-_DETACH = click.option("-d", "--detach", "detach", is_flag=True, help="Run in the background; prints the id.")
+_DETACH = flag(TOLD, "-d", "--detach", "detach", often=True, is_flag=True, help="Run in the background; prints the id.")
 _SHOWING = (
-    click.option(
-        "--notify", "notify", multiple=True, metavar="CMD|URL", help="Notify when the run ends or asks something."
+    flag(
+        TOLD,
+        "--notify",
+        "notify",
+        often=True,
+        multiple=True,
+        metavar="CMD|URL",
+        help="Notify when the run ends or asks something.",
     ),
-    click.option("--log-file", type=click.Path(dir_okay=False), metavar="FILE", help="Also append every line to FILE."),
-    click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="Format of the log file."),
-    click.option(
-        "--debug", is_flag=True, help="Keep every step's output as files in .raymond/debug, with transitions.log."
+    flag(TOLD, "--log-file", type=click.Path(dir_okay=False), metavar="FILE", help="Also append every line to FILE."),
+    flag(TOLD, "--log-format", type=click.Choice(["text", "json"]), default="text", help="Format of the log file."),
+    flag(
+        TOLD, "--debug", is_flag=True, help="Keep every step's output as files in .raymond/debug, with transitions.log."
     ),
-    click.option("--quiet", "-q", is_flag=True, help="Show only warnings, what steps print, and how the run ends."),
-    click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout at the end."),
+    flag(TOLD, "--quiet", "-q", is_flag=True, help="Show only warnings, what steps print, and how the run ends."),
+    flag(TOLD, "--json", "as_json", is_flag=True, help="One JSON document on stdout at the end."),
     _DETACH,
 )
 
@@ -177,74 +200,113 @@ def _named(_: click.Context, __: click.Parameter, value: str | None) -> str:
     return value or ""
 
 
-_ID = click.option("--id", "id_", callback=_named, metavar="ID", help="Name the run; the id must be new.")
+_ID = flag(TASK, "--id", "id_", often=True, callback=_named, metavar="ID", help="Name the run; the id must be new.")
 _STARTING = (
     click.argument("path", type=click.Path(readable=False), shell_complete=names.workflow),  # the loader says it better
-    click.option("--input", "input_", metavar="TEXT|@FILE|-", help="What the first state gets as {{input}}."),
+    flag(TASK, "--input", "input_", often=True, metavar="TEXT|@FILE|-", help="What the first state gets as {{input}}."),
     _ID,
-    click.option("--var", "variables", multiple=True, metavar="K=V", help="A variable every agent sees as {{K}}."),
-    click.option(
+    flag(TASK, "--var", "variables", multiple=True, metavar="K=V", help="A variable every agent sees as {{K}}."),
+    flag(
+        TASK,
         "--set",
         "settings",
         multiple=True,
         metavar="STATE.KEY=VALUE",
         help="Override a policy key (frontmatter) of STATE.",
     ),
-    click.option("--backend", type=BACKEND, metavar="NAME", help="The program that answers prompts."),
-    click.option("--replies", metavar="FILE", help="Scripted replies to use instead of replies.yaml."),
-    click.option("--model", metavar="NAME", help="Model for states that name none."),
-    click.option("--effort", metavar="LEVEL", help="Effort for states that name none."),
+    flag(AGENTS, "--backend", often=True, type=BACKEND, metavar="NAME", help="The program that answers prompts."),
+    flag(TASK, "--replies", metavar="FILE", help="Scripted replies to use instead of replies.yaml."),
+    flag(AGENTS, "--model", metavar="NAME", help="Model for states that name none."),
+    flag(AGENTS, "--effort", metavar="LEVEL", help="Effort for states that name none."),
     *_LIMITS,
-    click.option(
-        "--max-parallel", type=Count(), metavar="N", help="Steps to run at once, per backend and for scripts."
+    flag(
+        AGENTS, "--max-parallel", type=Count(), metavar="N", help="Steps to run at once, per backend and for scripts."
     ),
-    click.option("--timeout", type=Duration(), metavar="TIME", help="Stop a step that is silent for this long (10m)."),
-    click.option("--cd", "cd", metavar="DIR", help="The directory agents work in."),
+    flag(LIMITS, "--timeout", type=Duration(), metavar="TIME", help="Stop a step that is silent for this long (10m)."),
+    flag(TASK, "--cd", "cd", metavar="DIR", help="The directory agents work in."),
     _ROOTS,
-    click.option("--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking."),
-    click.option("--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
-    click.option("--red-first", is_flag=True, help="Run the checks of states before the work too."),
-    click.option(
-        "--allow-test-edits", is_flag=True, help="Accept in advance that agents change what decides their checks."
+    flag(RIGHTS, "--permission-mode", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking."),
+    flag(RIGHTS, "--dangerously-skip-permissions", "skip", is_flag=True, help="Agents may do anything without asking."),
+    flag(CHECKS, "--red-first", is_flag=True, help="Run the checks of states before the work too."),
+    flag(
+        CHECKS,
+        "--allow-test-edits",
+        is_flag=True,
+        help="Accept in advance that agents change what decides their checks.",
     ),
-    click.option(
-        "--workspace", type=click.Choice(WAYS), help="Where agents work: here, in a copy, or isolated in one."
+    flag(
+        AGENTS,
+        "--workspace",
+        often=True,
+        type=click.Choice(WAYS),
+        help="Where agents work: here, in a copy, or isolated in one.",
     ),
-    click.option("--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start."),
+    flag(RIGHTS, "--allow-start", is_flag=True, help="Steps may start runs that outlive this one: raymond start."),
     _TRUSTING,
     _STRICT,
-    click.option("--dry-run", is_flag=True, help="Show what would start, and start nothing."),
-    click.option("--run-gates", is_flag=True, help="With --dry-run: also run the gates, one after the other."),
+    flag(TASK, "--dry-run", often=True, is_flag=True, help="Show what would start, and start nothing."),
+    flag(CHECKS, "--run-gates", is_flag=True, help="With --dry-run: also run the gates, one after the other."),
     *_SHOWING,
 )
 _ONCE = {
-    _ID: click.option(
-        "--id", "id_", callback=_named, metavar="KEY", help="Start once per KEY: starting it again does nothing."
+    _ID: flag(
+        TASK,
+        "--id",
+        "id_",
+        often=True,
+        callback=_named,
+        metavar="KEY",
+        help="Start once per KEY: starting it again does nothing.",
     ),
-    _DETACH: click.option("-d", "--detach", "detach", is_flag=True, help="Accepted as for run: it is always so."),
+    _DETACH: flag(
+        TOLD, "-d", "--detach", "detach", often=True, is_flag=True, help="Accepted as for run: it is always so."
+    ),
 }
 """The flags of `run` that mean something else for `start`."""
 _RESUMING = (
-    click.option("--all", "every", is_flag=True, help="Every run that a kill or shutdown cut off, in all projects."),
-    click.option("--here", is_flag=True, help="Every run that a kill or shutdown cut off, in this project."),
-    click.option("--yes", is_flag=True, help="With --all or --here: do not ask."),
-    click.option("--dry-run", is_flag=True, help="With --all or --here: list them, resume none."),
-    click.option("--latest", "renew", is_flag=True, help="Continue with today's files, not those it started with."),
-    click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that was renamed."),
-    click.option("--restart", is_flag=True, help="Stop turns that still run instead of following them."),
-    click.option("--now", "at_once", is_flag=True, help="Retry a backend closed by a limit right away."),
-    click.option("--fresh", is_flag=True, help="Retry failed and paused agents without their conversation."),
-    click.option("--agent", type=AGENT, metavar="A", help="Do one of these to agent A, then continue:"),
-    click.option("--goto", type=STATE, metavar="STATE", help="- send it to STATE (--input gives it an input),"),
-    click.option("--result", metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
-    click.option("--retry", is_flag=True, help="- let it try again,"),
-    click.option("--give-up", is_flag=True, help="- let it fail for good."),
-    click.option("--input", "input_", metavar="TEXT|@FILE|-", help="With --goto: what the state gets as {{input}}."),
-    click.option("--cd", metavar="DIR", help="Continue in DIR, where its project was moved to."),
+    flag(
+        MANY,
+        "--all",
+        "every",
+        often=True,
+        is_flag=True,
+        help="Every run that a kill or shutdown cut off, in all projects.",
+    ),
+    flag(MANY, "--here", is_flag=True, help="Every run that a kill or shutdown cut off, in this project."),
+    flag(MANY, "--yes", is_flag=True, help="With --all or --here: do not ask."),
+    flag(MANY, "--dry-run", is_flag=True, help="With --all or --here: list them, resume none."),
+    flag(
+        TASK,
+        "--latest",
+        "renew",
+        often=True,
+        is_flag=True,
+        help="Continue with today's files, not those it started with.",
+    ),
+    flag(TASK, "--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that was renamed."),
+    flag(AGENTS, "--restart", is_flag=True, help="Stop turns that still run instead of following them."),
+    flag(AGENTS, "--now", "at_once", is_flag=True, help="Retry a backend closed by a limit right away."),
+    flag(AGENTS, "--fresh", is_flag=True, help="Retry failed and paused agents without their conversation."),
+    flag(ONE, "--agent", often=True, type=AGENT, metavar="A", help="Do one of these to agent A, then continue:"),
+    flag(
+        ONE, "--goto", often=True, type=STATE, metavar="STATE", help="- send it to STATE (--input gives it an input),"
+    ),
+    flag(ONE, "--result", often=True, metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
+    flag(ONE, "--retry", often=True, is_flag=True, help="- let it try again,"),
+    flag(ONE, "--give-up", often=True, is_flag=True, help="- let it fail for good."),
+    flag(
+        ONE,
+        "--input",
+        "input_",
+        often=True,
+        metavar="TEXT|@FILE|-",
+        help="With --goto: what the state gets as {{input}}.",
+    ),
+    flag(TASK, "--cd", metavar="DIR", help="Continue in DIR, where its project was moved to."),
     _ROOTS,
     _TRUSTING,
     _STRICT,
-    click.option("--force", is_flag=True, help="Take the lock even if another host still holds it."),
+    flag(TASK, "--force", is_flag=True, help="Take the lock even if another host still holds it."),
     *_LIMITS,
     *_SHOWING,
 )

@@ -14,6 +14,7 @@ import click
 
 from raymond.cli import background, flags, loop_flags, loop_verbs, texts
 from raymond.cli.flags import Duration, LimitFlags, ShowFlags, StartFlags
+from raymond.cli.help import Command
 from raymond.cli.loop_start import Start
 from raymond.control import runs, steer
 from raymond.control.handle import RunHandle
@@ -85,9 +86,9 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Callab
 
     for decorate in reversed(options):
         next_ = decorate(next_)
-    group.command("next")(next_)
+    group.command("next", cls=Command, hidden=True)(next_)
 
-    @group.command("record")
+    @group.command("record", hidden=True)
     @loop_flags.COMMON[0]
     @as_json
     @waits

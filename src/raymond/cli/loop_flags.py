@@ -7,59 +7,77 @@ from click.core import ParameterSource
 
 from raymond.cli.count import Count
 from raymond.cli.flags import Duration, option
+from raymond.cli.help import CHECKS, GIT, LIMITS, TASK, flag
 from raymond.errors import UsageError
 from raymond.loops.settings import ON_DIRTY, ON_FAIL, ON_REPEAT, ON_REVIEW, Settings
 
 WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel")
 """Flags of `run` that a loop does not have, or has with another meaning."""
 COMMON = (
-    click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs)."),
-    click.option("--attempts", type=Count(), default=2, metavar="N", help="Fresh sessions for an item (2)."),
-    click.option("--on-fail", type=click.Choice(ON_FAIL), default="skip", help="When its attempts are used up (skip)."),
-    click.option(
+    flag(TASK, "--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs)."),
+    flag(LIMITS, "--attempts", type=Count(), default=2, metavar="N", help="Fresh sessions for an item (2)."),
+    flag(
+        LIMITS,
+        "--on-fail",
+        often=True,
+        type=click.Choice(ON_FAIL),
+        default="skip",
+        help="When its attempts are used up (skip).",
+    ),
+    flag(
+        LIMITS,
         "--max-failures",
         type=Count(),
         default=3,
         metavar="N",
         help="Failures of an item in a row, until --on-repeat (3).",
     ),
-    click.option(
-        "--on-repeat", type=click.Choice(ON_REPEAT), default="block", help="What follows after --max-failures (block)."
+    flag(
+        LIMITS,
+        "--on-repeat",
+        type=click.Choice(ON_REPEAT),
+        default="block",
+        help="What follows after --max-failures (block).",
     ),
-    click.option("--pause", type=Duration(), default=2.0, metavar="TIME", help="Between two items (2s)."),
-    click.option("--pause-on-fail", is_flag=True, help="Wait for a person after an item that failed."),
-    click.option("--gate-timeout", type=Duration(), default=600.0, metavar="TIME", help="For one check (10m)."),
-    click.option("--no-commit", is_flag=True, help="Make no branch: what counts comes into the checkout at the end."),
-    click.option("--branch", metavar="NAME|current", help="The branch that gets the commits (raymond/ID)."),
-    click.option(
+    flag(LIMITS, "--pause", type=Duration(), default=2.0, metavar="TIME", help="Between two items (2s)."),
+    flag(LIMITS, "--pause-on-fail", is_flag=True, help="Wait for a person after an item that failed."),
+    flag(CHECKS, "--gate-timeout", type=Duration(), default=600.0, metavar="TIME", help="For one check (10m)."),
+    flag(GIT, "--no-commit", is_flag=True, help="Make no branch: what counts comes into the checkout at the end."),
+    flag(GIT, "--branch", often=True, metavar="NAME|current", help="The branch that gets the commits (raymond/ID)."),
+    flag(
+        GIT,
         "--on-dirty",
         type=click.Choice(ON_DIRTY),
         default="snapshot",
         help="Whether agents find your uncommitted changes (snapshot).",
     ),
-    click.option("--from", "since", metavar="REF", help="Begin with this commit."),
-    click.option("--allow", multiple=True, metavar="PATTERN", help="Run only checks that match one of these."),
-    click.option("--deny", multiple=True, metavar="PATTERN", help="Run no check that matches."),
-    click.option("--accept-proposed", is_flag=True, help="Also run items that agents have proposed."),
-    click.option(
+    flag(GIT, "--from", "since", metavar="REF", help="Begin with this commit."),
+    flag(CHECKS, "--allow", multiple=True, metavar="PATTERN", help="Run only checks that match one of these."),
+    flag(CHECKS, "--deny", multiple=True, metavar="PATTERN", help="Run no check that matches."),
+    flag(TASK, "--accept-proposed", is_flag=True, help="Also run items that agents have proposed."),
+    flag(
+        CHECKS,
         "--on-review",
         type=click.Choice(ON_REVIEW),
         default="set-aside",
         help="A change that a person must see (set-aside).",
     ),
-    click.option("--summary-prompt", default="", metavar="TEXT", help="An agent also writes a closing paragraph."),
-    click.option(
-        "--workflow", metavar="DIR", help="Run the workflow in DIR, made with eject, instead of the one that ships."
+    flag(TASK, "--summary-prompt", default="", metavar="TEXT", help="An agent also writes a closing paragraph."),
+    flag(
+        TASK,
+        "--workflow",
+        metavar="DIR",
+        help="Run the workflow in DIR, made with eject, instead of the one that ships.",
     ),
-    click.option("--yes", is_flag=True, help="Do not ask whether to resume a loop that was cut off."),
+    flag(TASK, "--yes", is_flag=True, help="Do not ask whether to resume a loop that was cut off."),
 )
 
 
 def settings(loop: str, id: str, given: dict[str, Any], **more: Any) -> Settings:
     """The settings that the flags of a loop make."""
-    for flag, name in (("--branch", "branch"), ("--from", "since")):
+    for option_, name in (("--branch", "branch"), ("--from", "since")):
         if given[name] == "":
-            raise UsageError(f"{flag} is empty", hint="is the variable it comes from set?")
+            raise UsageError(f"{option_} is empty", hint="is the variable it comes from set?")
     return Settings(
         loop=loop,
         docs=given["docs"],

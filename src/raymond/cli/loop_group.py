@@ -4,6 +4,7 @@ import click
 
 from raymond.cli import flags, internal_mode, loop_verbs
 from raymond.cli.flags import ResumeFlags
+from raymond.cli.help import Command
 from raymond.control import inside
 from raymond.loops import person
 from raymond.loops.settings import RALPH, STORIES, TASKS
@@ -29,7 +30,7 @@ def add_to(group: click.Group, loop: str, workflow: str) -> None:
     def stop(docs: str) -> int:
         return loop_verbs.stop(loop, docs, internal_mode.end)
 
-    @group.command("resume")
+    @group.command("resume", cls=Command)
     @flags.continuing(DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
     def resume(given: ResumeFlags, docs: str, yes: bool) -> int:
         """Continue the loop that was paused or cut off."""

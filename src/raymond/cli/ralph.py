@@ -25,6 +25,7 @@ from raymond.cli import (
 from raymond.cli import run as runs_of
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
+from raymond.cli.help import CHECKS, GIT, LIMITS, NAMES, TASK, Command, Starting, flag
 from raymond.control import plan, runs
 from raymond.control.gate import Where, try_out
 from raymond.control.start import Choices
@@ -40,49 +41,50 @@ from raymond.loops.settings import COMMIT, RALPH, Settings
 
 _OWN = (
     click.argument("prompt", type=click.Path()),
-    click.option(
-        "--max-iterations", "most", type=Count(0), default=10, metavar="N", help="At most (10; 0 for no limit)."
+    flag(
+        LIMITS,
+        "--max-iterations",
+        "most",
+        often=True,
+        type=Count(0),
+        default=10,
+        metavar="N",
+        help="At most (10; 0 for no limit).",
     ),
-    click.option("--gate", metavar="CMD", help="An iteration counts, and is committed, only when this is green."),
-    click.option("--until", metavar="TEXT", help="Done when the agent says <promise>TEXT</promise>."),
-    click.option("--goal", metavar="CONDITION", help="Done when a small model judges that this is met."),
-    click.option(
+    flag(
+        CHECKS,
+        "--gate",
+        often=True,
+        metavar="CMD",
+        help="An iteration counts, and is committed, only when this is green.",
+    ),
+    flag(TASK, "--until", often=True, metavar="TEXT", help="Done when the agent says <promise>TEXT</promise>."),
+    flag(TASK, "--goal", metavar="CONDITION", help="Done when a small model judges that this is met."),
+    flag(
+        GIT,
         "--commit",
         type=click.Choice(COMMIT),
         help="Which iterations are committed (green; without --gate, all that changed something).",
     ),
-    click.option(
+    flag(
+        LIMITS,
         "--max-failures",
         type=Count(),
         default=3,
         metavar="N",
         help="Ask a person after N iterations in a row in which the agent's program failed (3).",
     ),
-    click.option("--pin-prompt", is_flag=True, help="Read the prompt once; changes of its file do not count."),
+    flag(TASK, "--pin-prompt", is_flag=True, help="Read the prompt once; changes of its file do not count."),
     *(one for one in loop_flags.COMMON if not loop_flags.is_of_items(one)),
 )
 
 
-class _Verbs(click.Group):
-    """A first word that is no verb is the prompt to start with."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in self.commands:
-            args = ["start", *args]
-        return super().resolve_command(ctx, args)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = ["start", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group("ralph", cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.group("ralph", cls=Starting, context_settings=NAMES, no_args_is_help=False)
 def command() -> None:
     """Send a prompt file to a fresh agent again and again: `ralph PROMPT.md` is `ralph start PROMPT.md`."""
 
 
-@command.command("start")
+@command.command("start", cls=Command)
 @flags.looping(_OWN, loop_flags.WITHOUT)
 def start(given: StartFlags, prompt: str, **own: Any) -> int:
     """Start the loop over PROMPT, or resume the one that was cut off here."""

@@ -6,6 +6,7 @@ import click
 
 from raymond.cli import background, choice, flags, foreground, moves
 from raymond.cli.flags import ResumeFlags
+from raymond.cli.help import Command
 from raymond.cli.names import RUN
 from raymond.cli.resume_usage import check, pair
 from raymond.control import inside, naming, reviews, runs, steer
@@ -14,7 +15,7 @@ from raymond.control.handle import RunHandle
 from raymond.faces import errors, summary, words
 
 
-@click.command("resume")
+@click.command("resume", cls=Command)
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
 @flags.resuming
 def command(id_: str | None, given: ResumeFlags) -> int:

@@ -11,6 +11,7 @@ import click
 from raymond import pasted
 from raymond.cli import background, choice, flags, foreground, streams, texts
 from raymond.cli.flags import StartFlags
+from raymond.cli.help import Command
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
 from raymond.control.start import Loaded
@@ -24,7 +25,7 @@ _MOST_WARNINGS = 10
 """Warnings shown before a run; a dry run shows all."""
 
 
-@click.command("run")
+@click.command("run", cls=Command)
 @flags.starting
 def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""

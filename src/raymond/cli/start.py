@@ -13,6 +13,7 @@ from raymond import pasted
 from raymond.cli import background, flags, foreground, run
 from raymond.cli.background import NotStarted
 from raymond.cli.flags import ShowFlags, StartFlags
+from raymond.cli.help import Command
 from raymond.control import repetition, start
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
@@ -40,7 +41,7 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "running"
 
 
-@click.command("start")
+@click.command("start", cls=Command)
 @flags.starting_once
 def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH in the background: a folder, a zip, or one state file.

@@ -9,30 +9,38 @@ import click
 from raymond.cli import flags, internal_mode, loop_flags, loop_group, loop_verbs
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
+from raymond.cli.help import LIMITS, NAMES, TASK, Command, flag
 from raymond.cli.loop_start import Start
 from raymond.loops import starting
 from raymond.loops.settings import STORIES
 
 _OWN = (
-    click.option(
-        "--max-stories", "most", type=Count(0), default=3, metavar="N", help="Stories at most (3; 0 for no limit)."
+    flag(
+        LIMITS,
+        "--max-stories",
+        "most",
+        often=True,
+        type=Count(0),
+        default=3,
+        metavar="N",
+        help="Stories at most (3; 0 for no limit).",
     ),
-    click.option("--story", default="", metavar="ID", help="Only this story, e.g. US-1."),
-    click.option("--skip-manual", is_flag=True, help="Pass over stories that a person has to judge."),
-    click.option("--create-tasks", is_flag=True, help="Let an agent propose tasks for a story that has none."),
-    click.option("--task-loop", "runs_tasks", is_flag=True, help="Do the tasks of a story first, each in a session."),
+    flag(TASK, "--story", often=True, default="", metavar="ID", help="Only this story, e.g. US-1."),
+    flag(TASK, "--skip-manual", is_flag=True, help="Pass over stories that a person has to judge."),
+    flag(TASK, "--create-tasks", is_flag=True, help="Let an agent propose tasks for a story that has none."),
+    flag(TASK, "--task-loop", "runs_tasks", is_flag=True, help="Do the tasks of a story first, each in a session."),
     *loop_flags.COMMON,
 )
 
 
-@click.group("story-loop", context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.group("story-loop", context_settings=NAMES, no_args_is_help=False)
 def command() -> None:
     """Work through the stories in docs/prd.md that do not pass: each one is checked, then committed, and
     docs/prd-status.json says so.
     """
 
 
-@command.command("start")
+@command.command("start", cls=Command)
 @flags.looping(_OWN, loop_flags.WITHOUT)
 def start(given: StartFlags, **own: Any) -> int:
     """Start the loop, or resume the one that was cut off here."""

@@ -7,34 +7,46 @@ import click
 from raymond.cli import flags, internal_mode, loop_flags, loop_group
 from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
+from raymond.cli.help import LIMITS, NAMES, TASK, Command, flag
 from raymond.cli.loop_start import Start
 from raymond.loops import starting
 from raymond.loops.settings import TASKS
 
 _OWN = (
-    click.option(
-        "--max-iterations", "most", type=Count(0), default=10, metavar="N", help="Tasks at most (10; 0 for no limit)."
+    flag(
+        LIMITS,
+        "--max-iterations",
+        "most",
+        often=True,
+        type=Count(0),
+        default=10,
+        metavar="N",
+        help="Tasks at most (10; 0 for no limit).",
     ),
-    click.option("--area", default="", metavar="N", help="Only tasks of this area, e.g. 1."),
-    click.option("--task-group", default="", metavar="N.M", help="Only tasks of this group, e.g. 1.4."),
-    click.option("--task", default="", metavar="ID", help="Only this task, e.g. 1.4.1, and what repairs it."),
-    click.option("--stop-on-fail", is_flag=True, help="End the loop when a task fails."),
-    click.option("--skip-unverifiable", is_flag=True, help="Pass over tasks that no command verifies."),
-    click.option(
-        "--session-per-task", "log_per_task", is_flag=True, help="Write a session log for each task, not one for all."
+    flag(TASK, "--area", default="", metavar="N", help="Only tasks of this area, e.g. 1."),
+    flag(TASK, "--task-group", default="", metavar="N.M", help="Only tasks of this group, e.g. 1.4."),
+    flag(TASK, "--task", often=True, default="", metavar="ID", help="Only this task, e.g. 1.4.1, and what repairs it."),
+    flag(LIMITS, "--stop-on-fail", is_flag=True, help="End the loop when a task fails."),
+    flag(TASK, "--skip-unverifiable", is_flag=True, help="Pass over tasks that no command verifies."),
+    flag(
+        TASK,
+        "--session-per-task",
+        "log_per_task",
+        is_flag=True,
+        help="Write a session log for each task, not one for all.",
     ),
     *loop_flags.COMMON,
 )
 
 
-@click.group("task-loop", context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.group("task-loop", context_settings=NAMES, no_args_is_help=False)
 def command() -> None:
     """Work through the tasks in docs/implementation/N-AREA/N.M-TOPIC.md that nobody has verified: one per fresh
     session, each one checked, then committed and marked in its spec.
     """
 
 
-@command.command("start")
+@command.command("start", cls=Command)
 @flags.looping(_OWN, loop_flags.WITHOUT)
 def start(given: StartFlags, **own: Any) -> int:
     """Start the loop, or resume the one that was cut off here."""
