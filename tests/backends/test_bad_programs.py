@@ -218,6 +218,7 @@ def test_what_is_no_result_is_a_crash_and_the_run_goes_on_when_it_is_mended(room
         "failed: r",
         "why:    1 agent failed",
         f"cost:   {'~' if cost else ''}${0.25 + cost:.2f} in 2 steps",
+        *(["note:   ~ is an estimate: the program did not say what it cost"] if cost else []),
         f"failed: main in NEXT.md: {error}",
         "next:   raymond resume r",
     ]

@@ -555,7 +555,7 @@ def test_list_shows_the_latest_run_first(room: Room) -> None:
     assert [re.sub(r"\d+(\.\d)?m?s", "T", line).split() for line in lines] == [
         ["ID", "STATUS", "AGE", "WORKFLOW", "AT", "COST", "WHY"],
         ["needs", "you"],
-        ["the-second", "waiting", "T", "flow", "START.sh", "$0.00", "asks", "1", "question"],
+        "the-second waiting T flow START.sh $0.00 1 agent waits for an answer".split(),
         ["done"],
         ["first", "completed", "T", "flow", "$0.00"],
     ]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from looping import Night
+from looping import HONEST, WAIT, Night
+from running import Room
 
 TWO = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh two.sh] Write the other\n"
 
@@ -62,14 +63,40 @@ def test_all_runs_of_a_night_in_all_projects(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_loop_at_work_is_told_as_one(tmp_path: Path) -> None:
+    night = Night(tmp_path, TWO, f"{WAIT}{HONEST}")
+    with night.room.start("continuous-session", "start", "--id", "n") as live:
+        live.sees("Selected item")
+        told = night.room.raymond("summary", "n").stdout
+        assert "- Ended: not yet: it is running\n" in told
+        assert told.endswith("## What to do next\n\n- watch it: raymond attach n\n")
+        (tmp_path / "go").touch()
+        live.wait()
+
+
+def test_of_a_plain_run_the_end_of_what_its_check_printed_is_told_and_that_its_agent_was_wrong(room: Room) -> None:
+    gate = "gate: 'seq 1 50; echo the last line; false'\ngate_tries: 2"
+    flow = room.flow({"START.md": f"---\n{gate}\n---\nDo it.", "replies.yaml": "START: <result>done</result>"})
+    assert room.raymond("run", flow, "--id", "r").returncode == 1
+    found = json.loads(room.raymond("summary", "r", "--json").stdout)
+    assert (found["claimed_while_red"], found["failed"][0]["why"].rpartition(" / ")[2]) == (3, "the last line")
+    assert "  wrong:  the agent said 3 times that it was done while the check was red" in room.raymond("summary").stdout
+
+
+@pytest.mark.slow
 def test_a_run_that_cannot_be_told_hides_no_other(tmp_path: Path) -> None:
     night = Night(tmp_path, TWO, "echo 42 > answer.txt; echo 'not yet'", **{"two.sh": "echo no; exit 1\n"})
     assert night.loop("--attempts", "1").code == 1
     night.room.raymond("run", night.room.flow({"START.sh": "echo '<result>fine</result>'"}, "works"), "--id", "works")
     night.git("update-ref", "refs/raymond/n/tip", "main")
     several = night.room.raymond("summary", "--since", "1h", "--json")
-    assert [one["run"]["workflow_id"] for one in json.loads(several.stdout)] == ["works"]
-    assert several.stderr.startswith("n is left out: refs/raymond/n/tip is not where Raymond left it")
+    moved, works = sorted(json.loads(several.stdout), key=lambda one: str(one["run"]["workflow_id"]))
+    assert (works["run"]["workflow_id"], works["failed"]) == ("works", [])
+    assert moved["failed"][0]["why"].startswith("refs/raymond/n/tip is not where Raymond left it")
+    journal = Path(night.room.project.run("works").journal)
+    journal.write_bytes(journal.read_bytes().replace(b"fine", b"fime", 1))
+    Path(night.room.project.run("works").state).unlink()
+    assert "  works (, .): unreadable, " in night.room.raymond("summary", "--since", "1h").stdout
     alone = night.room.raymond("summary", "n", "--json")
     assert (alone.returncode, alone.stdout) == (1, "")
     assert "puts it back" in alone.stderr

@@ -52,9 +52,19 @@ def test_what_was_set_aside_is_shown_accepted_and_committed_on_todays_tip(tmp_pa
     assert "Write the answer" not in left
     assert "Publish" in left
     assert night.room.raymond("review", "n").stderr == "nothing of n waits for a review\n"
-    made = f"accepted, commit {night.git('rev-parse', night.tip)[:12]}"
-    assert f"  ✓ Write the answer ({made})\n" in night.loop(verb="status").out
-    assert json.loads(night.loop("--json", verb="status").out)["failed"][0]["decided"] == made
+    assert "  ✓ Write the answer (accepted, " in night.loop(verb="status").out
+    made = night.git("rev-parse", night.tip)
+    found = json.loads(night.loop("--json", verb="status").out)
+    first, second = found["completed"]
+    assert (found["exit_code"], found["failed"], second["verdict"]) == (0, [], "not verified")
+    assert (first["verdict"], first["commit"]) == ("accepted", made)
+    for view in (("status", "n", "--json"), ("wait", "n", "--json")):
+        seen = json.loads(night.room.raymond(*view).stdout)
+        assert (seen["status"], seen["exit_code"], seen["reason"]) == ("completed", 0, "2 done")
+    [row] = json.loads(night.room.raymond("list", "--json").stdout)
+    assert (row["status"], row["exit_code"], row["reason"], row["group"]) == ("completed", 0, "2 done", "done")
+    summary = night.room.raymond("summary").stdout
+    assert re.search(rf"^- Write the answer \(accepted: `sh check.sh`, .*, commit {made[:12]}", summary, re.MULTILINE)
 
 
 def test_what_waits_in_two_loops_is_listed_with_what_it_can_be_judged_by(tmp_path: Path) -> None:
@@ -119,11 +129,11 @@ def test_what_is_rejected_is_in_the_queue_again(tmp_path: Path) -> None:
     done = night.room.raymond("reject", "n", "1", "no CI, please")
     assert done.returncode == 0, done.stderr
     status = night.loop(verb="status").out
-    assert "  ✗ Write the answer (rejected)\n" in status
-    assert "n: failed (0 of 1 done, 1 to review, all decided)\n" in status
+    assert "  ✗ Write the answer (rejected, " in status
+    assert "n: failed (0 of 1 done, 1 rejected)\n" in status
     assert "\nnext:   raymond continuous-session start" in status
     listed = night.room.raymond("list").stdout
-    assert re.search(r"^done\n  n +failed .* 1 to review, all decided$", listed, re.MULTILINE)
+    assert re.search(r"^done\n  n +failed .* 1 rejected$", listed, re.MULTILINE)
     assert "[BLOCKED: waits" not in status
     log = night.text(f"docs/session_logs/{night.logs[-1]}")
     assert "1. [VERIFY: sh check.sh] Write the answer\n   It was rejected: no CI, please\n" in log
@@ -141,6 +151,20 @@ def test_what_was_rejected_cannot_be_accepted(tmp_path: Path) -> None:
         assert refused.stderr == f"error: {told}\nhint: raymond status n shows what its agents are doing\n"
     assert night.git("rev-parse", night.tip) == tip
     assert not night.has("answer.txt")
+
+
+def test_what_was_rejected_elsewhere_while_it_was_looked_at_is_not_committed(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    person = Typist(night.room, "review", "n")
+    person.sees("Enter later > ")
+    assert night.room.raymond("reject", "n", "1", "no CI, please").returncode == 0
+    tip = night.git("rev-parse", night.tip)
+    person.type("y\n")
+    person.sees("Enter later > ")
+    person.type("y\n")
+    person.sees("error: Write the answer was rejected before")
+    assert person.end() == 2
+    assert night.git("rev-parse", night.tip) == tip
 
 
 def test_what_is_accepted_was_journaled_wherever_its_reference_points_now(tmp_path: Path) -> None:

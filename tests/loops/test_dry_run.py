@@ -60,3 +60,14 @@ def test_a_loop_without_git_says_what_it_cannot_see(tmp_path: Path) -> None:
     told = "nothing is committed, so Raymond does not see what an iteration changes: every iteration counts, whatever it did"
     assert f"{told}\n" in ran.err
     assert "- Cost: ~$0.50 (~ counts a turn of mine as $0.50: set `cost` in [backends.mine])\n" in ran.out
+
+
+@pytest.mark.parametrize("args", [("ralph", "PROMPT.md", "--gate", "sh check.sh"), ("continuous-session", "start")])
+def test_the_program_of_the_agents_need_not_be_there(tmp_path: Path, args: tuple[str, ...]) -> None:
+    night = night_of(tmp_path)
+    done = night.room.raymond(*args, "--backend", "claude", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "\nrights:   " in done.stdout
+    missing = "warning: there is no program `claude` on the PATH (install Claude Code"
+    assert missing in done.stdout + done.stderr
+    assert night.room.raymond(*args, "--backend", "claude").returncode == 5

@@ -80,7 +80,8 @@ def test_a_loop_says_how_it_goes_on_with_an_ejected_workflow(tmp_path: Path) -> 
     told = night.room.raymond("continuous-session", "eject", "wf").stdout
     assert told == "copied to wf: change it, then start with --workflow wf\n"
     ran = night.loop("--workflow", "wf", "--max-sessions", "1")
-    assert (ran.code, "- go on with the rest: raymond continuous-session start --workflow wf\n" in ran.out) == (0, True)
+    rest = "raymond continuous-session start --max-sessions 1 --pause 0s --workflow wf --workspace copy"
+    assert (ran.code, f"- go on with the rest: {rest}\n" in ran.out) == (0, True)
     told = night.room.raymond("continuous-session", "eject", "../wf").stdout
     assert told == "copied to ../wf: change it, then start with --workflow ../wf\n"
 
@@ -98,7 +99,7 @@ def test_another_prompt_does_not_hide_a_loop_that_was_cut_off(tmp_path: Path) ->
         live.process.wait()
     (tmp_path / "go").touch()
     assert night.room.raymond("ralph", "B.md", "--max-iterations", "1", "--id", "m").returncode == 0
-    assert "next:   raymond ralph resume\n" in night.room.raymond("ralph", "status").stdout
+    assert "next:   raymond resume n\n" in night.room.raymond("ralph", "status").stdout
     ended = night.room.raymond("ralph", "resume")
     assert "Loop was stopping. Mark complete and show summary? [Y/n] yes" in ended.stderr
     assert (ended.returncode, "- Ended: stopped: on request\n" in ended.stdout) == (0, True)

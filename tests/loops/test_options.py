@@ -136,7 +136,7 @@ def test_a_budget_stops_the_loop_and_more_of_it_goes_on(tmp_path: Path) -> None:
     ran = night.loop("--budget", "0.015")
     assert ran.code == 4, ran.out
     assert night.state["status"] == "paused"
-    assert "raymond continuous-session resume --budget 0.03" in ran.out
+    assert "raymond resume n --budget 0.03" in ran.out
     again = night.loop("--yes", "--budget", "5", verb="resume")
     assert again.code == 0, again.err
     assert [item["title"] for item in night.state["completedItems"]] == ["Item 1", "Item 2", "Item 3"]

@@ -56,7 +56,7 @@ def test_status_without_a_folder_of_documents_is_that_of_the_journal(tmp_path: P
     before = night.loop(verb="status", loop="ralph")
     assert (before.out, before.err) == ("no active ralph loop\n", "")
     ran = ralph(night, "--gate", "sh check.sh", "--no-commit", "--pause-on-fail")
-    assert ran.out.endswith("raymond ralph resume, or raymond answer n continue; end it: raymond answer n stop\n")
+    assert ran.out.endswith("raymond resume n, or raymond answer n continue; end it: raymond answer n stop\n")
     paused = json.loads(night.loop("--json", verb="status", loop="ralph").out)
     assert (ran.code, paused["status"], paused["exit_code"]) == (3, "paused", 3)
     shown = night.loop(verb="status", loop="ralph").out
@@ -187,15 +187,16 @@ def test_a_goal_without_a_small_model_says_how_to_name_one(tmp_path: Path) -> No
 def test_a_loop_that_did_not_do_it_says_what_is_missing_and_how_to_go_on(tmp_path: Path) -> None:
     night = night_of(tmp_path, "echo x >> log.txt; echo done")
     ran = ralph(night, "--gate", "sh check.sh", "--max-iterations", "1", "--backend", "mine")
-    again = "go on with more iterations: raymond ralph PROMPT.md --gate 'sh check.sh' --backend mine"
-    assert f"- `sh check.sh` is still red; {again}\n" in ran.out
+    again = "go on with more iterations: raymond ralph PROMPT.md --max-iterations 1 --gate 'sh check.sh'"
+    assert f"- `sh check.sh` is still red; {again} --pause 0s --backend mine --workspace copy\n" in ran.out
     ran = ralph(night, "--until", "ALL DONE", "--max-iterations", "1", "--id", "m")
     assert (
-        "- the agent never said `ALL DONE`; go on with more iterations: raymond ralph PROMPT.md --until 'ALL DONE'"
-        in ran.out
+        "- the agent never said `ALL DONE`; go on with more iterations:"
+        " raymond ralph PROMPT.md --max-iterations 1 --until 'ALL DONE'" in ran.out
     )
     ran = ralph(night, "--max-iterations", "1", "--id", "o")
-    assert "- go on with more iterations: raymond ralph PROMPT.md\n" in ran.out
+    again = "raymond ralph PROMPT.md --max-iterations 1 --pause 0s --workspace copy"
+    assert f"- go on with more iterations: {again}\n" in ran.out
 
 
 @pytest.mark.slow

@@ -145,7 +145,10 @@ def test_stopping_when_it_was_cut_off_is_marked_complete(tmp_path: Path) -> None
     assert night.subjects == ["start", "chore(loop): records"]
     shown = night.loop(verb="status").out
     assert "EXTERNAL, COMPLETE" in shown
-    assert f"\n{why} refs/raymond/n/1.interrupted\nnext:   raymond continuous-session start\n" in shown
+    assert (
+        f"\n{why} refs/raymond/n/1.interrupted\nnext:   raymond continuous-session start --pause 0s --workspace copy\n"
+        in shown
+    )
     assert night.loop("--id", "m").code == 0
 
 
@@ -184,14 +187,14 @@ def test_status_says_that_its_process_is_gone_and_what_is_next(tmp_path: Path) -
     night = Night(tmp_path)
     killed(night)
     shown = night.loop(verb="status").out
-    assert shown.endswith("\ninterrupted: its process is gone\nnext:   raymond continuous-session resume\n")
+    assert shown.endswith("\ninterrupted: its process is gone\nnext:   raymond resume n\n")
     found = json.loads(night.loop("--json", verb="status").out)
     assert (found["status"], found["ended"], found["exit_code"]) == (
         "interrupted",
         "interrupted: its process is gone",
         None,
     )
-    assert found["next"] == ["go on: raymond continuous-session resume"]
+    assert found["next"] == ["go on: raymond resume n"]
 
 
 @pytest.mark.slow

@@ -53,7 +53,10 @@ def test_wait_tells_the_summary_of_a_loop(tmp_path: Path) -> None:
     night = Night(tmp_path, TWO, AGENT, **{"two.sh": RED})
     ran = night.loop("--attempts", "1")
     waited = night.room.raymond("-C", str(tmp_path), "wait", "n")
-    assert (waited.returncode, waited.stdout) == (1, ran.out)
+    assert (waited.returncode, waited.stdout) == (
+        1,
+        f"{ran.out}\nits commands are for another folder: cd {night.path}\n",
+    )
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from raymond import durations
 from raymond.cli.count import Count
 from raymond.cli.flags import Duration, option
 from raymond.cli.help import CHECKS, GIT, LIMITS, TASK, flag
@@ -107,14 +108,27 @@ def _branch(id: str, given: dict[str, Any]) -> str:
     return given["branch"] if given["branch"] not in (None, "current") else f"raymond/{id}"
 
 
-def _typed() -> dict[str, str]:
-    """The flags that were typed and that say who works, and where."""
-    context = click.get_current_context()
-    is_typed = [name for name in _AGAIN if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    return {f"--{name}": context.params[name] for name in is_typed}
+def _typed() -> dict[str, list[str]]:
+    """The flags that were typed, with their values, but for those that are about this one start."""
+    context, found = click.get_current_context(), {}
+    for param in context.command.params:
+        is_typed = context.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if is_typed and isinstance(param, click.Option) and param.name not in _ONCE:
+            value = context.params[param.name or ""]
+            values = value if isinstance(value, tuple) else (value,)
+            found[max(param.opts, key=len)] = [] if param.is_flag else [_written(param, one) for one in values]
+    return found
 
 
-_AGAIN = ("backend", "workflow", "docs")
+def _written(option: click.Option, value: Any) -> str:
+    """A value of a flag as a person types it."""
+    if isinstance(option.type, Duration):
+        return durations.written(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_ONCE = ("id_", "since", "yes", "dry_run", "detach", "as_json", "resumes", "starts", "wait")
+"""Parameters that say nothing about the next start."""
 _OF_ITEMS = (
     "--attempts",
     "--on-fail",

@@ -77,7 +77,8 @@ class Start:
                 return self._nothing(agenda)
             checks = [check.run for item in agenda.selection.ready for check in item.commands]
             way = narrowed(settings.way, "")
-            loaded = starting.load(self._workflow, options, checks, self.loop, way, internal=settings.internal)
+            internal, dry = settings.internal, self.given.dry_run
+            loaded = starting.load(self._workflow, options, checks, self.loop, way, internal=internal, dry=dry)
             if self.given.dry_run:
                 return self._show(settings, agenda, draft, plan.plan(loaded, options, configuration))
             settings = starting.settled(settings, draft.point)

@@ -128,7 +128,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
             if settings.way == "here":
                 starting.check_clean(checkout, draft.point, settings.why)
             settings = starting.settled(settings, draft.point)
-        loaded = starting.load(workflow, options, commands, RALPH, way)
+        loaded = starting.load(workflow, options, commands, RALPH, way, dry=given.dry_run)
         where = list(starting.introduction(settings, draft.point if draft else None))
         if given.dry_run:
             return _rehearse(plan.plan(loaded, options, configuration), settings, where, as_json=given.show.as_json)

@@ -17,7 +17,7 @@ from raymond.faces.clock import instant
 from raymond.faces.dollars import dollars
 from raymond.faces.foreign_text import MARGIN, hung, width_of
 from raymond.loops import report
-from raymond.loops.report import Report
+from raymond.loops.report import Failure, Report
 from raymond.text import visible
 from raymond.views import groups, times
 
@@ -32,16 +32,16 @@ _ITEMS = 5
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, since: str | None, as_json: bool) -> int:
     """Tell what run ID came to: done, failed and why, how often an agent was wrong about that, what waits for you."""
-    if id_ and since:
+    if id_ and since is not None:
         raise UsageError("--since is for every run, not for one", hint=f"raymond summary {pasted.word(id_, 'ID')}")
-    begin = history.moment(since, time()) if since else 0.0
-    rows = [row for row in runs.rows(every=True) if _moment(row) >= begin] if since else [_row(id_)]
-    found = [one for row in rows if (one := _report(row))] if since else [report.of(rows[0])]
+    begin = 0.0 if since is None else history.moment(since, time())
+    rows = [row for row in runs.rows(every=True) if _moment(row) >= begin] if since is not None else [_row(id_)]
+    found = [_report(row) for row in rows] if since is not None else [report.of(rows[0])]
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(found if since else found[0]) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(found[0] if since is None else found) + b"\n")
         sys.stdout.flush()
         return 0
-    if since:
+    if since is not None:
         print("\n".join([_head(rows, begin), *(line for group in groups.GROUPS for line in _group(group, found))]))
     else:
         print("\n".join(line for one in found for line in (report.whole(one.run).splitlines() or _told(one))))
@@ -57,13 +57,13 @@ def _moment(row: runs.RunRow) -> float:
     return times.moment(row.updated_at or row.started_at)
 
 
-def _report(row: runs.RunRow) -> Report | None:
-    """The report of one of several; None if it cannot be told, which does not hide the others."""
+def _report(row: runs.RunRow) -> Report:
+    """The report of one of several; of one that cannot be told, why."""
     try:
         return report.of(row)
     except Error as error:
-        print(f"{row.workflow_id} is left out: {error}", file=sys.stderr)
-        return None
+        why = [] if row.error else [Failure("cannot be told", str(error))]
+        return Report(run=row, failed=why, next=[error.hint] if error.hint else [])
 
 
 def _head(rows: list[runs.RunRow], begin: float) -> str:

@@ -26,10 +26,11 @@ def command(id_: str | None, as_json: bool) -> int:
     follower = Follower(found.project, found.id)
     for _ in follower.watch():
         pass
+    seen = found.read()
     if not as_json:
-        return tell(found, follower.run)
-    left, whole = left_requests.of(found.project, follower.run), runs.whole(found.project, found.id)
-    return summary.tell(follower.run, runs.left(follower.run), as_json=whole, left=left.lines(), then=left.next_command)
+        return tell(found, seen)
+    left, whole = left_requests.of(found.project, seen), runs.whole(found.project, found.id)
+    return summary.tell(seen, runs.left(seen), as_json=whole, left=left.lines(), then=left.next_command)
 
 
 def tell(found: RunHandle, seen: "Run") -> int:
@@ -37,9 +38,13 @@ def tell(found: RunHandle, seen: "Run") -> int:
     left = left_requests.of(found.project, seen)
     if seen.start.loop:
         from raymond.loops import ending
+        from raymond.loops import summary as loop_summary
         from raymond.loops.loop_run import LoopRun
 
         for line in left.lines():
             print(said(f"left: {line}", sys.stderr), file=sys.stderr)
-        return ending.show(LoopRun(found.project, seen))
+        loop = LoopRun(found.project, seen)
+        code = ending.show(loop)
+        sys.stdout.write(loop_summary.elsewhere(loop))
+        return code
     return summary.tell(seen, runs.left(seen), left=left.lines(), then=left.next_command)

@@ -1,7 +1,7 @@
 """A dry run: what a run would start with, as values."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -90,7 +90,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
     """What a run of `loaded` would start with here; nothing is written."""
-    project, prepared = projects.at(os.getcwd()), prepare(loaded, options)
+    project, prepared = projects.at(os.getcwd()), prepare(loaded, options, look=False)
     start = prepared.start
     taken = project.run(start.workflow_id).in_the_way()
     if taken:
@@ -116,8 +116,15 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         guessed=any(can.unpriced for can in able.values()),
         uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
         gates=[_gate(state) for state in loaded.workflow.states.values() if state.policy.has_gate],
-        warnings=prepared.warnings,
+        warnings=[*prepared.warnings, *_missing(start, answers, settings["backends"])],
     )
+
+
+def _missing(start: RunStarted, answers: list[Program], tables: registry.Tables) -> Iterator[Diagnostic]:
+    """The programs that the run would be refused without."""
+    for one in answers:
+        if why := programs.checked(start, one.name, tables)[1]:
+            yield Diagnostic(id="backend-missing", severity="warning", message=why, file="")
 
 
 def doubts_of(loaded: Loaded, given: Collection[str]) -> list[Diagnostic]:

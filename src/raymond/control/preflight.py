@@ -161,12 +161,15 @@ def check_skip(settings: config.Config, rules: config.SiteRules, *, skips: bool)
         raise UsageError(f"{config.SITE_FILE} does not allow {how}", hint="name the tools: --allow-tool")
 
 
-def check_start(proposal: Proposal) -> RunStarted:
-    """Refuse what the site rules, a backend or the person's rights forbid; the start with `in_place` filled in."""
+def check_start(proposal: Proposal, *, look: bool = True) -> RunStarted:
+    """Refuse what the site rules, a backend or the person's rights forbid; the start with `in_place` filled in.
+
+    With `look`, the programs of the backends have to be there.
+    """
     _check_rules(proposal)
     workflow, start = proposal.loaded.workflow, proposal.start
     interpreters.check(workflow)
-    able = registry.check(workflow, start, proposal.loaded.files, proposal.tables)
+    able = registry.check(workflow, start, proposal.loaded.files, proposal.tables, look=look)
     start = replace(start, in_place=[name for name, can in able.items() if not can.branches])
     proposal = replace(proposal, start=start, able=able)
     wrong = [found for check in CHECKS for found in check(proposal)]

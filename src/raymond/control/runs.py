@@ -21,7 +21,7 @@ from raymond.system.files import contents
 from raymond.views import times
 from raymond.views.groups import DONE, group
 from raymond.views.row import RunRow as RunRow
-from raymond.views.status import is_answered, run_status
+from raymond.views.status import UNFINISHED, is_answered, run_status
 
 INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""
@@ -148,7 +148,15 @@ def row(project: Project, id: str) -> RunRow:
     try:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
-        return RunRow(workflow_id=id, project=project.tree, status="unreadable", driven=driven, error=str(error))
+        touched = times.instant(os.stat(folder.path).st_mtime)
+        return RunRow(
+            workflow_id=id,
+            project=project.tree,
+            status="unreadable",
+            driven=driven,
+            updated_at=touched,
+            error=str(error),
+        )
     has_ended = found.is_over or found.status in ("failed", "cancelled")
     is_stopped = found.stop_kind is not None and not has_ended
     is_due = found.due_at is not None
@@ -165,14 +173,12 @@ def row(project: Project, id: str) -> RunRow:
         workflow=found.workflow,
         at="" if found.is_over else found.stands_at,
         is_over=found.is_over,
-        exit_code=None if driven else found.exit_code,
+        exit_code=None if driven else UNFINISHED if status == INTERRUPTED else found.exit_code,
         status=status,
         group=DONE
         if is_settled
         else group(status, driven=driven, questions=questions, stop_kind=found.stop_kind, reviews=reviews),
-        reason=f"{found.reason}, all decided"
-        if is_settled
-        else found.reason or (_unheard(project, folder) if status == INTERRUPTED else None),
+        reason=found.reason or (_unheard(project, folder) or documents.GONE if status == INTERRUPTED else None),
         questions=questions,
         reviews=reviews,
         agents_failed=found.agents_failed,

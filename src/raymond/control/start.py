@@ -207,14 +207,17 @@ class Prepared(Struct, frozen=True):
     warnings: list[Diagnostic]
 
 
-def prepare(loaded: Loaded, options: Choices) -> Prepared:
-    """What a run would start with; raises whatever is wrong, before anything is written."""
+def prepare(loaded: Loaded, options: Choices, *, look: bool = True) -> Prepared:
+    """What a run would start with; raises whatever is wrong, before anything is written.
+
+    Without `look`, the programs that answer prompts need not be there.
+    """
     inside.check_workspace()
     with doubts.placed(loaded):
-        return _prepared(loaded, options)
+        return _prepared(loaded, options, look=look)
 
 
-def _prepared(loaded: Loaded, options: Choices) -> Prepared:
+def _prepared(loaded: Loaded, options: Choices, *, look: bool) -> Prepared:
     workflow = loaded.workflow
     found = preflight.check_workflow(workflow, _backend(workflow, loaded, options), options.variables)
     settings = workflow.settings
@@ -232,14 +235,14 @@ def _prepared(loaded: Loaded, options: Choices) -> Prepared:
                 hint = "use --workspace isolated or copy"
                 raise UsageError(f"{state.name} has `may_change`, which needs a workspace", hint=hint)
         asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
-        return Prepared(preflight.check_start(asked), warnings)
+        return Prepared(preflight.check_start(asked, look=look), warnings)
     from raymond.control import workspaces
 
     project = projects.at(os.getcwd())
     workspaces.check(project, started, workflow)
     started = replace(started, setup=started.setup or workspaces.setup(project))
     asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
-    checked = preflight.check_start(asked)
+    checked = preflight.check_start(asked, look=look)
     workspaces.logins(checked, workflow, options.tables)
     return Prepared(checked, warnings)
 

@@ -17,6 +17,8 @@ from raymond.views.status import collected_failures, exit_code, failed_agents, m
 from raymond.views.times import instant
 
 RESULTS_SHOWN = 1000
+GONE = "its process is gone"
+"""Why a run that should be running does not."""
 LONGEST_TEXT = 16 << 10
 """Characters of a text in the state file, which is written often; only questions are always whole."""
 _encoder = msgspec.json.Encoder()
@@ -54,7 +56,7 @@ def _head(run: Run, status: str = "", pid: int = 0) -> dict[str, Any]:
         "workflow": start.loop or start.name,
         "status": status or run_status(run),
         "pid": pid or None,
-        "reason": why(run),
+        "reason": why(run) or (GONE if status == "interrupted" else None),
         "exit_code": None if (status or run_status(run)) in ("running", "stopping") else exit_code(run),
         "is_over": run.is_over,
         "stop_kind": run.stop.kind if run.stop else None,

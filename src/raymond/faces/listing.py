@@ -63,6 +63,4 @@ def why(row: RunRow) -> str:
     asks = f"asks {words.many(row.questions, 'question')}" if row.questions and row.status != "waiting" else ""
     review = f"{row.reviews} to review" if row.reviews else ""
     reason = (row.reason or "").partition("\n")[0]
-    if row.status == "interrupted" and not (asks or review or reason):
-        return "its process is gone"
     return "; ".join(filter(None, (asks, "" if review in reason else review, reason)))

@@ -72,7 +72,8 @@ FINDINGS: dict[str, Finding] = {
     "gate-command-unknown": _WARNING,
     "gate-bypass": _WARNING,
     "no-gate": _WARNING,
-    # What only a start can know: store/loader, backends/replies, control/doubts.
+    # What only a start can know: store/loader, backends/replies, control/doubts, control/plan.
+    "backend-missing": _WARNING,
     "misnamed-file": _WARNING,
     "unknown-reply": _WARNING,
     "unknown-effort": _WARNING,

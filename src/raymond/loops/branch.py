@@ -180,7 +180,9 @@ class Branch(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """Where a person finds the tip: the branch, or the reference where no branch follows."""
-        return self.name if self.name and not self.behind() else self.reference(TIP)
+        there = git.reference(self.top, f"refs/heads/{self.name}") if self.name else ""
+        is_gone = not there and self.commit_of(BASE) != self.tip
+        return self.name if self.name and not is_gone and not self.behind() else self.reference(TIP)
 
     def keep(self, what: str, tree: str, message: str, parent: str) -> str:
         """Let a reference of the loop name a commit of this tree; the same commit if it does already."""

@@ -69,7 +69,8 @@ def collected(step: Step) -> Ledger:
     for one in json.loads(step.text("results") or "[]"):
         _take(step, ledger, one)
         ledger.open = None
-    waiting.note(step.folder, waiting.of(step.folder, ledger))
+    ledger.settle(waiting.decided(step.folder))
+    waiting.note(step.folder, ledger, waiting.of(ledger))
     return ledger
 
 

@@ -28,7 +28,7 @@ def of(loop: LoopRun, entry: Entry) -> str:
 
 def diff(loop: LoopRun, name: str) -> str:
     """The command that shows what a reference has."""
-    return f"git diff {loop.branch.shown}...{name}"
+    return f"git diff {pasted.word(loop.branch.shown, 'BRANCH')}...{pasted.word(name, 'REF')}"
 
 
 def of_plans(loop: LoopRun) -> Iterator[str]:

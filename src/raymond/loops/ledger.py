@@ -1,12 +1,12 @@
 """The ledger of a loop: what became of its items, handed from iteration to iteration through the journal of its run."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from raymond.loops.formats import foreign_text, task_id
 from raymond.patterns import unnumbered
@@ -17,9 +17,11 @@ RED = "red"
 """The check of an iteration of the plain loop was not green: the next one goes on from there."""
 IDLE = "idle"
 """An iteration of the plain loop without a check changed nothing: it is neither done nor failed."""
+ACCEPTED, REJECTED = "accepted", "rejected"
+"""How a person has decided about an item that was set aside: it is committed, or in the queue again."""
 PENDING, PLANNED = "pending", "planned"
 """Done, and a person has to judge it; tasks were written down for it."""
-DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED, PENDING, PLANNED)
+DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED, PENDING, PLANNED, ACCEPTED)
 """The verdicts of items that are done."""
 
 
@@ -196,6 +198,8 @@ class Ledger(Struct, kw_only=True):
         """What a loop that has ended exits with."""
         if self.ended in _CODES:
             return _CODES[self.ended]
+        if self.ended == "stopped" and self.red[-1:] == self.entries[-1:] != []:
+            return _CODES["exhausted"]  # what it was to do is not done
         repaired = self.repaired()
         return 1 if any(one.verdict != RED and one.key not in repaired for one in self.failed) else 0
 
@@ -203,12 +207,15 @@ class Ledger(Struct, kw_only=True):
     def text(self) -> str:
         """How it ended, in a line."""
         review = sum(one.verdict == REVIEW for one in self.failed)
-        failed = len(self.failed) - len(self.red) - review
+        rejected = sum(one.verdict == REJECTED for one in self.failed)
+        failed = len(self.failed) - len(self.red) - review - rejected
         left = len(self.left) - 1 + self.unlisted if self.unlisted else len(self.left)
-        whole = len(self.done) + failed + review + left
-        counts = {"red": len(self.red), "without a change": len(self.idle), "failed": failed, "to review": review}
+        whole = len(self.done) + failed + review + rejected + left
+        counts = {"red": len(self.red), "without a change": len(self.idle), "failed": failed}
+        counts |= {"to review": review, "rejected": rejected}
         more = "".join(f", {count} {word}" for word, count in counts.items() if count)
-        why = {"stopped": f"stopped {self.why}: ", "complete": "", "limit": ""}.get(self.ended, f"{self.why}: ")
+        whys = {"stopped": f"stopped {self.why}: ", "stuck": f"stuck: {self.why}: ", "complete": "", "limit": ""}
+        why = whys.get(self.ended, f"{self.why}: ")
         return f"{why}{len(self.done)}{f' of {whole}' if whole > len(self.done) else ''} done{more}"
 
     @property
@@ -221,6 +228,14 @@ class Ledger(Struct, kw_only=True):
         """The items that do not, each once, as it ended last."""
         last = {one.key: one for one in self.entries}
         return [one for one in last.values() if not one.is_done and one.verdict != IDLE]
+
+    def settle(self, decided: Mapping[str, str]) -> None:
+        """Take note of what a person has decided about items that were set aside: their keys, and the commits."""
+        for at, one in enumerate(self.entries):
+            if one.verdict == REVIEW and one.key in decided:
+                commit = decided[one.key]
+                verdict, error = (ACCEPTED, "") if commit else (REJECTED, one.error)
+                self.entries[at] = replace(one, verdict=verdict, commit=commit, error=error)
 
     def repeated(self, verdict: str) -> list[Entry]:
         """The last entries, if there are enough of this verdict and their checks said the same, but for numbers."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from raymond import pasted
-from raymond.loops import documents, ledger, settings
+from raymond.loops import documents, ledger, settings, waiting
 from raymond.loops.branch import LEFT, TIP, Branch
 from raymond.loops.documents import Documents, Folder, stored
 from raymond.loops.ledger import Ledger
@@ -17,6 +17,7 @@ from raymond.loops.sources import source_of
 from raymond.loops.step import FAILS, branch_of, place_of
 from raymond.machine.agent import ASKING, Agent
 from raymond.machine.run import Run
+from raymond.store import lock
 from raymond.store.project import Project
 from raymond.system import git
 from raymond.system.files import make_private
@@ -42,6 +43,7 @@ class LoopRun:
         self.checkout = Folder(start.cwd, self.settings.docs, self.top, self.settings.owned)
         """Its documents as they are in the person's checkout, where the state file is."""
         self.ledger = ledger_of(run, self._before_trouble)
+        self.ledger.settle(waiting.decided(project.run(self.id)))
 
     def file(self, name: str) -> str:
         """A file of the loop in the folder of the run."""
@@ -96,6 +98,12 @@ class LoopRun:
         """The flag that names its folder of documents, after a blank; empty for the default."""
         docs = os.path.normpath(self.checkout.docs)
         return "" if docs == _DOCS else f" {pasted.flag('--docs', docs, 'DIR')}"
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether another process is at it."""
+        holder = lock.holder(self.project.run(self.id))
+        return isinstance(holder, lock.Holder) and holder.pid != os.getpid()
 
     @property
     def is_stopping(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from raymond.control import runs
 from raymond.faces import words
 from raymond.faces.words import many
-from raymond.loops import checks, ending, person, summary, waiting
+from raymond.loops import checks, ending, person, summary
 from raymond.loops.finding import Found
 from raymond.loops.formats.foreign_text import cut, error_line, one_line
 from raymond.loops.formats.item import Item
@@ -43,8 +43,7 @@ def document(found: Found) -> dict[str, Any]:
     """All of it for programs."""
     loop = found.loop
     assert loop is not None
-    known, decided = ending.document(loop, ending.code_of(loop)), person.decided(loop)
-    known["failed"] = [one | {"decided": decided.get(one["key"])} for one in known["failed"]]
+    known = ending.document(loop, ending.code_of(loop))
     known |= {"status": status_of(found), "is_running": found.is_driven}
     if found.is_driven:
         known |= {"ended": None, "next": [f"watch it: {summary.next_command(loop, is_driven=True)}"]}
@@ -62,8 +61,7 @@ def text(found: Found, stream: TextIO) -> str:
 def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     ledger = loop.ledger
     ascii_ = os.environ.get("TERM") == "dumb"
-    settled = ", all decided" if waiting.is_settled(loop.project.run(loop.id), ledger) else ""
-    why = f"{words.reason(loop.run) or summary.how(loop)}{settled}"
+    why = words.reason(loop.run) or summary.how(loop)
     ended = f": {run_status(loop.run)} ({why})" if loop.run.is_over else ""
     yield f"{loop.loop} {loop.id}{ended}"
     gap = " " if loop.loop == RALPH else ""  # its longest label is longer
@@ -91,8 +89,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     yield f"Agents:   {gap}{loop.settings.way}{f' ({one_line(loop.settings.why)})' if loop.settings.why else ''}"
     if loop.has_branch and (behind := loop.branch.behind()):
         yield f"Behind:   {gap}{loop.settings.branch} lacks {many(behind, 'commit')}: it is checked out, or was moved"
-    decided = person.decided(loop)
-    yield from ("", *(_item(one, decided.get(one.key, "")) for one in ledger.entries)) if ledger.entries else ()
+    yield from ("", *map(_item, ledger.entries)) if ledger.entries else ()
     yield from _queue(loop)
     if not loop.run.is_over and loop.has_branch and (edited := person.edited(loop)):
         names = ", ".join(map(loop.checkout.shown, edited))
@@ -103,6 +100,8 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         yield (how := summary.how(loop))
         if (asked := summary.asked(loop)) and asked not in how:
             yield f"asked:  {cut(asked, 200)}"
+    if there := summary.place(loop):
+        yield f"there:  {there}"
     yield f"next:   {summary.next_command(loop, is_driven=found.is_driven)}"
 
 
@@ -113,9 +112,7 @@ def bar(done: int, most: int, ascii_: bool = False) -> str:
     return f"{full * filled}{empty * (_CELLS - filled)} {done}/{most}"
 
 
-def _item(entry: Entry, decided: str) -> str:
-    if decided and not entry.is_done:
-        return f"  {'✓' if decided.startswith('accepted') else '✗'} {one_line(entry.title)} ({decided})"
+def _item(entry: Entry) -> str:
     glyph = "✓" if entry.is_done else "-" if entry.verdict == IDLE else "✗"
     glyph = "?" if entry.verdict == PENDING else glyph
     told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {lasted(entry.seconds)})"

@@ -115,7 +115,8 @@ def collected(step: Step) -> Ledger:
         else:
             ledger.entries.append(_broken(step, ledger, outcome["error"]))
         ledger.open = None
-    waiting.note(step.folder, waiting.of(step.folder, ledger))
+    ledger.settle(waiting.decided(step.folder))
+    waiting.note(step.folder, ledger, waiting.of(ledger))
     return ledger
 
 

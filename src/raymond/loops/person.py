@@ -219,18 +219,13 @@ class Accepted(Struct, frozen=True):
 def waiting(loop: LoopRun) -> list[Entry]:
     """The items that were set aside and are still there; lists of runs tell the same from then on."""
     folder = loop.project.run(loop.id)
-    found = [one for one in waiting_items.of(folder, loop.ledger) if git.reference(loop.top, one.saved)]
-    waiting_items.note(folder, found, settled=waiting_items.is_settled(folder, loop.ledger))
+    found = [one for one in waiting_items.of(loop.ledger) if git.reference(loop.top, one.saved)]
+    waiting_items.note(folder, loop.ledger, found)
     return found
 
 
-def decided(loop: LoopRun) -> dict[str, str]:
-    """The items that a person has decided about, and how."""
-    return waiting_items.decided(loop.project.run(loop.id))
-
-
-def _decide(loop: LoopRun, key: str, how: str) -> None:
-    waiting_items.decide(loop.project.run(loop.id), key, how, loop.ledger)
+def _decide(loop: LoopRun, entry: Entry, commit: str = "") -> None:
+    waiting_items.decide(loop.project.run(loop.id), entry.key, commit, loop.ledger, is_over=loop.run.is_over)
 
 
 def chosen(loop: LoopRun, name: str | None) -> Entry:
@@ -250,10 +245,10 @@ def chosen(loop: LoopRun, name: str | None) -> Entry:
 
 def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Accepted:
     """Put what was saved on top of the tip, run the check with it, commit it."""
-    branch, mark = loop.branch, f"{loop.id}/{entry.slot}-accepted"
+    branch, mark = loop.branch, _accepted(loop, entry)
     repository = branch.repository
     if made := branch.made_for(mark):
-        _decide(loop, entry.key, f"{waiting_items.ACCEPTED}{made[:12]}")
+        _decide(loop, entry, made)
         return Accepted(commit=made)
     tip = branch.tip
     work = stored(loop.checkout, repository, entry.base).onto(repository.tree_of(entry.kept))
@@ -267,6 +262,9 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Accepte
     if found and found.verdict != "passed":
         return Accepted(red=found.reason)
     with branch.alone():
+        if branch.made_for(_rejected(loop, entry)):
+            hint = "the next session works on it: it is in the queue again"
+            raise UsageError(f"{entry.title} was rejected before", hint=hint)
         if branch.tip != tip:
             raise UsageError("the loop has committed meanwhile", hint="try it again")
         documents = stored(loop.checkout, repository, tip)
@@ -276,8 +274,18 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Accepte
         for what in (VOUCHED, OWN):
             accepted = {os.fsdecode(path): new for path, (_, new) in repository.changes(tip, merged).items()}
             branch.vouch(what, repository.changed(branch.tree_of(what), accepted))
-    _decide(loop, entry.key, f"{waiting_items.ACCEPTED}{made[:12]}")
+    _decide(loop, entry, made)
     return Accepted(commit=made)
+
+
+def _accepted(loop: LoopRun, entry: Entry) -> str:
+    """The mark of the commit that accepts an item."""
+    return f"{loop.id}/{entry.slot}-accepted"
+
+
+def _rejected(loop: LoopRun, entry: Entry) -> str:
+    """The mark of the commit that puts an item back into the queue."""
+    return f"{loop.id}/{entry.slot}-rejected"
 
 
 def _subject(entry: Entry) -> str:
@@ -345,16 +353,15 @@ def _checked(
 
 def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     """Put the item back into the queue; what its agent did stays saved. What was done, in words."""
-    made = loop.branch.made_for(f"{loop.id}/{entry.slot}-accepted")
-    if made:
-        what = f"{entry.title} was accepted before: it is committed as {made[:12]}"
-        raise UsageError(what, hint=f"git revert {made[:12]} takes it back")
 
     def write(found: Documents) -> None:
+        if made := loop.branch.made_for(_accepted(loop, entry)):
+            what = f"{entry.title} was accepted before: it is committed as {made[:12]}"
+            raise UsageError(what, hint=f"git revert {made[:12]} takes it back")
         for place, text in settling.settled(loop, entry, found, int(time()), reasons.cleaned(reason)).items():
             found.write(text, place)
 
     title = one_line(entry.title)
-    commit(loop, write, f"docs(loop): reject {title}", f"{loop.id}/{entry.slot}-rejected")
-    _decide(loop, entry.key, waiting_items.REJECTED)
+    commit(loop, write, f"docs(loop): reject {title}", _rejected(loop, entry))
+    _decide(loop, entry)
     return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"

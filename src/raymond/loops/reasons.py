@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 
-from raymond.text import has_conflict
+from raymond.text import has_conflict, visible
 from raymond.workspace.repository import Repository
 
 LARGE = 10 << 20
@@ -26,7 +26,7 @@ def found(repository: Repository, changes: Changes, may: Callable[[str], bool]) 
     sizes = _sizes(repository, changes)
     told = [one for path, pair in changes.items() for one in _of_change(os.fsdecode(path), pair, sizes, may)]
     told += [f"put {what} into {path}" for path, what in _secrets(repository, changes, sizes)]
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(map(visible, told)))  # a name of a file may have line breaks in it
 
 
 def _of_change(

@@ -2,14 +2,12 @@
 
 from msgspec import Struct
 
-from raymond import pasted
 from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
 from raymond.faces import words
 from raymond.faces.next_commands import next_command
-from raymond.faces.summary import one_line
-from raymond.loops import claims, summary
+from raymond.loops import claims, markers, summary
 from raymond.loops.formats.foreign_text import error_line
 from raymond.loops.ledger import PENDING, RED
 from raymond.loops.loop_run import LoopRun
@@ -50,15 +48,8 @@ def whole(row: RunRow) -> str:
     """All that there is to tell of a loop; empty for other runs."""
     project = runs.project_of(row)
     run = RunHandle(project, row.workflow_id).read()
-    if not run.start.loop:
-        return ""
-    there = [f"\nits commands are for another folder: {one}\n" for one in _place(project)]
-    return "".join([summary.text(LoopRun(project, run)), *there])
-
-
-def _place(project: Project) -> list[str]:
-    """Where the commands of a loop have to be typed, if not here."""
-    return [] if project == runs.here() else [f"cd {pasted.word(project.tree, 'PROJECT')}"]
+    loop = LoopRun(project, run) if run.start.loop else None
+    return summary.text(loop) + summary.elsewhere(loop) if loop else ""
 
 
 def _of_loop(row: RunRow, loop: LoopRun) -> Report:
@@ -69,13 +60,18 @@ def _of_loop(row: RunRow, loop: LoopRun) -> Report:
         run=row,
         done=[one.title for one in ledger.done if one.verdict != PENDING],
         failed=[Failure(one.title, f"{one.verdict}: {error_line(one.error, _WHY)}") for one in failed],
-        claimed_while_red=claims.of(loop),
-        next=[] if row.driven else [*_place(loop.project), *summary.advice(loop)],
+        claimed_while_red=claims.of(loop.project.run(loop.id), markers.claims).count,
+        next=[] if row.driven else [*filter(None, [summary.place(loop)]), *summary.advice(loop)],
     )
 
 
 def _of_run(row: RunRow, run: Run, project: Project) -> Report:
-    failed = [Failure(f"{words.who(one)} in {one.state}", one_line(words.stuck(one))) for one in failed_agents(run)]
+    said = claims.of(project.run(row.workflow_id), bool)
+    errors = {f"{words.who(one)} in {one.state}": (words.stuck(one), one.id) for one in failed_agents(run)}
+    errors |= {f"the gate of {state}": ("it stayed red", agent) for agent, state in run.red.items()}
+    failed = [
+        Failure(title, error_line(f"{why}\n{said.red.get(agent, '')}", _WHY)) for title, (why, agent) in errors.items()
+    ]
     then = f"raymond attach {row.workflow_id}" if row.driven else next_command(run)
     is_done = row.status == "completed" and not run.saved
-    return Report(run=row, failed=failed, next=[] if is_done else [then])
+    return Report(run=row, failed=failed, claimed_while_red=said.count, next=[] if is_done else [then])

@@ -94,8 +94,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Of such a loop: start no item after this time (0: no deadline)."""
     asks: bool = False
     """A person at a terminal can judge what no command can check."""
-    typed: dict[str, str] = {}
-    """Flags that the next loop needs again, as they were typed."""
+    typed: dict[str, list[str]] = {}
+    """The flags that the next loop needs again, and their values as they were typed."""
 
     @property
     def unit(self) -> str:

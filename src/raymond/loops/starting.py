@@ -249,11 +249,18 @@ def new_id(name: str, asked: str, *, dry: bool) -> str:
 
 
 def load(
-    workflow: str, choices: Choices, checks: Sequence[str], loop: str, way: Way, *, internal: bool = False
+    workflow: str,
+    choices: Choices,
+    checks: Sequence[str],
+    loop: str,
+    way: Way,
+    *,
+    internal: bool = False,
+    dry: bool = False,
 ) -> Loaded:
     """The workflow of a loop, with what its agents may and may not do; refused when no run could begin with it.
 
-    Raymond starts no agents of its own in an `internal` one.
+    Raymond starts no agents of its own in an `internal` one. In a `dry` run their program need not be there.
     """
     if choices.allow_gate_commands:
         allowed = [gate_tools.pattern(one, "the loop") for one in dict.fromkeys(checks)]
@@ -279,7 +286,7 @@ def load(
         hint = f"raymond {loop} eject DIR makes one"
         raise UsageError(f"{workflow} is not a workflow of {loop}: it has no {missing}", hint=hint)
     try:
-        starts.prepare(loaded, choices)
+        starts.prepare(loaded, choices, look=not dry)
     except BackendError as error:
         error.hint = error.hint.replace(NO_ACCOUNT, _NO_ACCOUNT)
         raise

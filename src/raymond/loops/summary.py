@@ -1,19 +1,20 @@
 """The summary of a loop: how it ended, what it did, what is left, and what a person should do next."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from raymond import pasted
 from raymond.control import runs
 from raymond.faces import words
 from raymond.faces.next_commands import more
-from raymond.loops import claims, leavings, waiting
+from raymond.loops import claims, leavings, markers, waiting
+from raymond.loops.branch import BASE, TIP
 from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, error_line, one_line, prose
 from raymond.loops.formats.log_line import lasted
 from raymond.loops.item_run import explain
-from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REVIEW, Entry, Ledger
+from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REJECTED, REVIEW, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS
 from raymond.loops.step import FAILS
@@ -42,6 +43,8 @@ _EXCERPT = 300
 _REASONS = 3000
 """Characters of why an item waits for a person: all of it, as a rule."""
 _COMMIT = 12
+_WHO_AND_WHERE = ("--backend", "--workflow", "--docs")
+"""Flags that also count when a person is asked about an item."""
 _FAILURES = 5
 
 
@@ -57,11 +60,14 @@ def how(loop: LoopRun) -> str:
         return f"failed: {one_line(failure(loop.run))}"
     if loop.run.final_status == "cancelled":
         return "cancelled"
+    if loop.is_driven:
+        return "not yet: it is running"
     if loop.leased or loop.rests:
         return f"waits for {_resume(loop)}"
     if runs.left(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
-    why = ledger.why or words.reason(loop.run) or "it waits for a person"
+    broken = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
+    why = ledger.why or broken.partition("\n")[0] or words.reason(loop.run) or "it waits for a person"
     return why if why.startswith("paused ") else f"paused: {why}"
 
 
@@ -76,6 +82,18 @@ def text(loop: LoopRun) -> str:
     return "\n".join(_lines(loop)).rstrip("\n") + "\n"
 
 
+def elsewhere(loop: LoopRun) -> str:
+    """What a person who is elsewhere has to know of its commands; empty for one who is not."""
+    there = place(loop)
+    return f"\nits commands are for another folder: {there}\n" if there else ""
+
+
+def place(loop: LoopRun) -> str:
+    """How to get where its commands are to be typed; empty if that is here."""
+    folder = loop.checkout.cwd
+    return "" if os.path.realpath(folder) == os.path.realpath(os.getcwd()) else f"cd {pasted.word(folder, 'PROJECT')}"
+
+
 def _lines(loop: LoopRun) -> Iterator[str]:
     ledger, run = loop.ledger, loop.run
     unit = words.plural(loop.settings.unit).capitalize()
@@ -85,7 +103,7 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield f"- Run window: {_time(run.started_at)} to {_time(run.now)} ({lasted(run.now - run.started_at)})"
     yield f"- {unit} used: {used(ledger.sessions, loop.settings.most)}"
     yield f"- Success rate: {rate(ledger)}"
-    if wrong := claims.of(loop):
+    if wrong := claims.of(loop.project.run(loop.id), markers.claims).count:
         yield f"- Wrong: the agent said {words.many(wrong, 'time')} that it was done while the check was red"
     yield f"- Cost: {cost(loop)}"
     commits = [one.commit[:_COMMIT] for one in ledger.entries if one.commit]
@@ -148,8 +166,7 @@ def whole(loop: LoopRun) -> list[str]:
 def remaining(loop: LoopRun) -> list[str]:
     """The titles that can still be worked on."""
     if loop.ledger.ended:
-        decided = waiting.decided(loop.project.run(loop.id))
-        again = [one.title for one in loop.ledger.failed if decided.get(one.key) == waiting.REJECTED]
+        again = [one.title for one in loop.ledger.failed if one.verdict == REJECTED]
         return [*again, *loop.ledger.left]
     if loop.loop == RALPH:
         return []
@@ -182,9 +199,11 @@ def _failed(entry: Entry, repaired: str = "") -> str:
 def advice(loop: LoopRun) -> list[str]:
     """What a person should do next."""
     ledger = loop.ledger
+    if loop.is_driven:
+        return [f"watch it: {next_command(loop, is_driven=True)}"]
     is_checked = ledger.ended == "stuck" and ledger.entries[-1].check
     found = [f"look at the check first: {ledger.entries[-1].check}"] if is_checked else []
-    if waiting.of(loop.project.run(loop.id), ledger):
+    if waiting.of(ledger):
         found.append(f"decide about what was set aside: raymond review {loop.id}")
     found += _failures(loop)
     if loop.left:
@@ -214,7 +233,9 @@ def advice(loop: LoopRun) -> list[str]:
 def _failures(loop: LoopRun) -> list[str]:
     """Where a person sees why items failed."""
     repaired = loop.ledger.repaired()
-    failed = [one for one in loop.ledger.failed if one.verdict not in (REVIEW, RED) and one.key not in repaired]
+    failed = [
+        one for one in loop.ledger.failed if one.verdict not in (REVIEW, REJECTED, RED) and one.key not in repaired
+    ]
     kept = [(one, [*filter(None, (_log(loop, one), leavings.of(loop, one)))]) for one in failed[:_FAILURES]]
     told = [f"see why {code(one.title)} failed: {', '.join(where)}" for one, where in kept if where]
     return told if len(told) == len(kept) else [*told, f"see what the agent did: raymond logs {loop.id}"]
@@ -230,6 +251,8 @@ def _merge(loop: LoopRun) -> Iterator[str]:
         return  # its files are in the checkout
     if settings.way == "here" and settings.began_on:
         yield f"take it over: git switch {pasted.word(settings.began_on, 'BRANCH')}, then git merge {own}"
+    elif loop.branch.tree_of(TIP) == loop.branch.tree_of(BASE):
+        return  # nothing was done
     elif publish.contains(loop.top, git.head(loop.top), loop.branch.tip):
         return
     elif settings.took or not settings.branch:
@@ -240,20 +263,21 @@ def _merge(loop: LoopRun) -> Iterator[str]:
 
 def _rest(loop: LoopRun) -> str:
     """The command that goes on; a story without tasks would be refused, so it names another one."""
-    only = ""
+    typed = dict(loop.settings.typed)
     if loop.loop == STORIES and any(why.startswith(NO_TASKS) for _, why in loop.ledger.skipped):
-        only = f" {pasted.flag('--story', remaining(loop)[0].partition(':')[0], 'ID')}"
-    return f"raymond {loop.loop} {'next --start' if loop.settings.internal else 'start'}{only}{_typed(loop)}"
+        typed["--story"] = [remaining(loop)[0].partition(":")[0]]
+    return f"raymond {loop.loop} {'next --start' if loop.settings.internal else 'start'}{_flags(typed)}"
 
 
 def _judges(loop: LoopRun, entry: Entry) -> str:
     """The command that asks a person about an item that was done."""
+    where = {name: values for name, values in loop.settings.typed.items() if name in _WHO_AND_WHERE}
     if entry.key == entry.group:
-        return f"raymond {STORIES} start {pasted.flag('--story', entry.key, 'ID')}{_typed(loop)}"
+        return f"raymond {STORIES} start{_flags({'--story': [entry.key]} | where)}"
     if loop.loop == SESSION:
         return f"raymond {TASKS} start --task ID, for each of {', '.join(entry.tasks)}"
     task = entry.tasks[0] if entry.tasks else entry.key
-    return f"raymond {TASKS} start {pasted.flag('--task', task, 'ID')}{_typed(loop)}"
+    return f"raymond {TASKS} start{_flags({'--task': [task]} | where)}"
 
 
 def _opens(loop: LoopRun) -> str:
@@ -266,16 +290,19 @@ def _opens(loop: LoopRun) -> str:
 def _after_ralph(loop: LoopRun) -> Iterator[str]:
     """What a person can do about what the plain loop did not do."""
     settings, ledger = loop.settings, loop.ledger
-    if ledger.ended in ("exhausted", "limit", "stuck"):
-        given = {"--gate": settings.gate, "--until": settings.until, "--goal": settings.goal}
-        flags = "".join(f" {pasted.flag(name, value, name[2:].upper())}" for name, value in given.items() if value)
-        again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{flags}{_typed(loop)}"
+    if ledger.ended in ("exhausted", "limit"):
+        again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{_flags(settings.typed)}"
         yield f"{_missing(loop)}go on with more iterations: {again}"
 
 
-def _typed(loop: LoopRun) -> str:
-    """What has to be typed again, so that the same program works in the same place."""
-    return "".join(f" {pasted.flag(name, value, name[2:].upper())}" for name, value in loop.settings.typed.items())
+def _flags(typed: Mapping[str, Sequence[str]]) -> str:
+    """Flags as they are typed, after a blank."""
+    told = (
+        pasted.flag(name, value, name[2:].upper()) if value else name
+        for name, values in typed.items()
+        for value in values or ("",)
+    )
+    return "".join(f" {one}" for one in told)
 
 
 def _missing(loop: LoopRun) -> str:
@@ -292,7 +319,7 @@ def next_command(loop: LoopRun, *, is_driven: bool) -> str:
     """The first command of what a person should do next."""
     if is_driven:
         return f"raymond attach {loop.id}"
-    is_aside = loop.run.is_over and bool(waiting.of(loop.project.run(loop.id), loop.ledger))
+    is_aside = loop.run.is_over and bool(waiting.of(loop.ledger))
     if is_aside or any(map(waits_for_review, loop.run.agents.values())):
         return f"raymond review {loop.id}"
     if asking := loop.asking:
@@ -320,7 +347,7 @@ def _resume(loop: LoopRun) -> str:
     if loop.settings.internal:
         verb = "record" if loop.leased else "next" if loop.rests else "next --resume"
         return f"raymond {loop.loop} {verb}{loop.docs_flag}"
-    return f"raymond {loop.loop} resume{loop.docs_flag}{more(loop.run)}"
+    return f"raymond resume {loop.id}{more(loop.run)}"
 
 
 def _answers(loop: LoopRun) -> str:
@@ -340,12 +367,12 @@ def _log(loop: LoopRun, entry: Entry) -> str:
     if not entry.log or not loop.has_branch:
         return entry.log
     path = loop.checkout.inside_path(os.path.relpath(entry.log, loop.checkout.docs))
-    return f"git show {pasted.word(f'{_branch(loop)}:{path}', 'REF:PATH')}"
+    return f"git show {pasted.word(f'{loop.branch.shown}:{path}', 'REF:PATH')}"
 
 
 def _branch(loop: LoopRun) -> str:
     """What names the last commit of a loop."""
-    return loop.branch.shown
+    return pasted.word(loop.branch.shown, "BRANCH")
 
 
 def _time(when: float) -> str:

@@ -1,50 +1,46 @@
 """Waiting items: those that a loop has set aside and that wait for a decision, noted where lists of runs look."""
 
+import contextlib
 import os
 from collections.abc import Iterable
 
 from raymond.loops import documents
-from raymond.loops.ledger import REVIEW, Entry, Ledger
+from raymond.loops.ledger import REJECTED, REVIEW, Entry, Ledger
 from raymond.store.run_folder import SETTLED, RunFolder
 from raymond.system.files import make_private
 
 _DECIDED = "decided"
 """The file in the folder of the loop with the items that a person has decided about."""
-ACCEPTED = "accepted, commit "
-"""How a person has decided about one that is committed; the commit follows."""
-REJECTED = "rejected"
-"""How a person has decided about one that is in the queue again."""
 
 
-def of(folder: RunFolder, ledger: Ledger) -> list[Entry]:
+def of(ledger: Ledger) -> list[Entry]:
     """Those of a loop."""
-    known = decided(folder)
-    return [one for one in ledger.failed if one.verdict == REVIEW and one.kept and one.key not in known]
+    return [one for one in ledger.failed if one.verdict == REVIEW and one.kept]
 
 
-def is_settled(folder: RunFolder, ledger: Ledger) -> bool:
-    """Whether a person has decided about all that did not count."""
-    known = decided(folder)
-    return bool(known) and all(one.key in known for one in ledger.failed)
-
-
-def note(folder: RunFolder, entries: Iterable[Entry], *, settled: bool = False) -> None:
-    """Note them in the folder of the run, or that nothing is left to decide."""
-    text = SETTLED if settled else "".join(f"{one.number}\n" for one in entries)
+def note(folder: RunFolder, ledger: Ledger, entries: Iterable[Entry]) -> None:
+    """Note them in the folder of the run, or that a person has decided about all that did not count."""
+    verdicts = {one.verdict for one in ledger.failed}
+    text = SETTLED if verdicts == {REJECTED} else "".join(f"{one.number}\n" for one in entries)
     if text or os.path.exists(folder.set_aside):
         _write(folder.set_aside, text)
 
 
 def decided(folder: RunFolder) -> dict[str, str]:
-    """The items that a person has decided about, and how."""
+    """The items that a person has decided about, with the commits of those that were accepted."""
     lines = (line.partition("\t") for line in documents.read(_path(folder)).split("\n") if line)
-    return {key: how for key, _, how in lines}
+    return {key: commit for key, _, commit in lines}
 
 
-def decide(folder: RunFolder, key: str, how: str, ledger: Ledger) -> None:
-    """Write down that an item waits no longer."""
-    _write(_path(folder), documents.read(_path(folder)) + f"{key}\t{how}\n")
-    note(folder, of(folder, ledger), settled=is_settled(folder, ledger))
+def decide(folder: RunFolder, key: str, commit: str, ledger: Ledger, *, is_over: bool) -> None:
+    """Write down that an item waits no longer; of a loop that is over, also what it has come to since."""
+    _write(_path(folder), documents.read(_path(folder)) + f"{key}\t{commit}\n")
+    ledger.settle(decided(folder))
+    note(folder, ledger, of(ledger))
+    if is_over:
+        _write(folder.revised, ledger.write())
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder.state)  # it is made of the journal alone
 
 
 def _path(folder: RunFolder) -> str:

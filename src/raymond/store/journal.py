@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond import amounts
 from raymond.errors import JournalError, OtherFormat
@@ -30,6 +31,7 @@ from raymond.system import files, folders, garbage
 from raymond.views.times import second
 
 _T = TypeVar("_T")
+_MAIN = "main"
 FORMAT = 2
 """Raised with every change of what a line says; a journal of another format is refused."""
 SNAPSHOT_EVERY = 8 << 20
@@ -225,7 +227,20 @@ def _write_new(path: str, data: bytes) -> None:
 
 
 def read(folder: RunFolder) -> Folded:
-    """Fold the journal of a run, starting from its snapshot if the rest follows from that."""
+    """Fold the journal of a run, starting from its snapshot if the rest follows from that.
+
+    A loop that is over has come to what a person made of it since.
+    """
+    folded = _read(folder)
+    main = folded.run.outcomes.get(_MAIN)
+    if main and folded.run.start.loop:
+        with contextlib.suppress(FileNotFoundError):
+            revised = files.contents(folder.revised).decode("utf-8", "surrogateescape")
+            folded.run.outcomes[_MAIN] = replace(main, result=revised)
+    return folded
+
+
+def _read(folder: RunFolder) -> Folded:
     with journal_file.memory(folder):
         data = journal_file.content(folder)
         _check_header(folder, data)

@@ -97,6 +97,11 @@ class RunFolder(Struct, frozen=True):
         return f"{self.path}/loop/set-aside"
 
     @property
+    def revised(self) -> str:
+        """Of a loop that is over: what it came to since a person decided about items that it had set aside."""
+        return f"{self.path}/loop/revised"
+
+    @property
     def log(self) -> str:
         """What a background driver says."""
         return f"{self.path}/log"

@@ -10,6 +10,7 @@ from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
 from raymond.patterns import unnumbered
 from raymond.system.marks import Marks
+from raymond.text import visible
 from raymond.verifier import command, environment
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told, Where
 from raymond.verifier.command import HERE, Place, Result
@@ -86,5 +87,5 @@ def _sign(text: str) -> str:
 
 def listed(paths: list[str]) -> str:
     """The first of some paths, and how many more there are."""
-    shown = ", ".join(paths[:3])
+    shown = ", ".join(map(visible, paths[:3]))
     return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown

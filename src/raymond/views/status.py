@@ -9,6 +9,8 @@ from raymond.machine.outcome import Outcome
 from raymond.machine.run import CANCELLED, Run, shut
 from raymond.machine.schedule import wake_at
 
+UNFINISHED = 3
+"""The exit code of a run that somebody can continue."""
 _LOOP_ENDED = {0: "completed", 4: "stopped"}
 """How a loop has ended, by its exit code; with every other one, it failed."""
 
@@ -83,7 +85,7 @@ def exit_code(run: Run, signal: int = 0) -> int:
     if run.failed_count or run.final_status == "failed":
         return 1
     if run.final_status != "completed":
-        return 3
+        return UNFINISHED
     return int(loop_result(run).get("exit_code", 0)) if run.start.loop else 0
 
 
