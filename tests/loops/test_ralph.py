@@ -195,7 +195,7 @@ def test_a_loop_that_did_not_do_it_says_what_is_missing_and_how_to_go_on(tmp_pat
         " raymond ralph PROMPT.md --max-iterations 1 --until 'ALL DONE'" in ran.out
     )
     ran = ralph(night, "--max-iterations", "1", "--id", "o")
-    again = "raymond ralph PROMPT.md --max-iterations 1 --pause 0s --workspace copy"
+    again = "raymond ralph PROMPT.md --max-iterations 1 --workspace copy"
     assert f"- go on with more iterations: {again}\n" in ran.out
 
 
