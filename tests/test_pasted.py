@@ -54,7 +54,7 @@ _WORDS = {
     "loops/prd_import.py": ("'|'.join(KINDS)", "one"),  # kinds of files
     "loops/selection.py": ("pattern",),
     "loops/summary.py": (
-        *("one.number", "flags", "_typed(loop)"),
+        *("one.number", "flags"),
         *("said", "_answering(loop, asking)"),  # words of ours
         *("only", "TASKS", "STORIES", "', '.join(entry.tasks)"),  # quoted before; names of ours; ids of tasks
     ),

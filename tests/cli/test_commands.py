@@ -239,11 +239,9 @@ def test_a_dry_run_that_is_refused_shows_all_warnings_too(room: Room) -> None:
     assert "unbound-variable" in done.stderr
     assert "error: " in done.stderr
     alone = {"START.md": "Go {{inptu}} <result>x</result>\n"}
-    done = room.raymond(
-        "run", room.flow(alone, "alone"), "--dry-run", "--backend", "codex", environment={"PATH": "/nowhere"}
-    )
+    done = room.raymond("run", room.flow(alone, "alone"), "--dry-run", "--backend", "codxe")
     assert done.returncode != 0
-    assert "unbound-variable" in done.stderr, "also without the program"
+    assert "unbound-variable" in done.stderr, "also without the backend"
     assert "error: " in done.stderr
 
 

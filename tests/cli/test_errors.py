@@ -1380,8 +1380,8 @@ def test_no_command_minds_a_narrow_terminal(room: Room, columns: int) -> None:
         ("status",): "" if columns == 1 else "result: done",
         ("list",): "" if columns == 1 else "a-n",
         ("--help",): "Upkeep:",
-        ("run", "--help"): "--max-parallel",
-        ("resume", "--help"): "--restart",
+        ("run", "--help"): "--max-time",
+        ("resume", "--help"): "--give-up",
     }.items():
         code, text = at_terminal(room, columns, *args)
         assert (code, word in text, "Traceback" in text) == (0, True, False), text

@@ -162,7 +162,7 @@ def test_a_cancel_that_anybody_may_have_left_is_said_to_be_put_aside_and_is(tmp_
     why = "the next one puts it aside, because it does not tell who it comes from; raymond cancel r ends the run"
     assert told(room) == [f"left: a cancel {GONE}; {why}", "next: raymond resume r"]
     [row] = json.loads(room.raymond("list", "--json").stdout)
-    assert (row["status"], row["reason"]) == ("interrupted", None)
+    assert (row["status"], row["reason"]) == ("interrupted", "its process is gone")
     assert room.raymond("resume", "--all", "--dry-run").stdout == "r\n"
     room.go()
     done = room.raymond("resume", "r")

@@ -266,18 +266,21 @@ def _rest(loop: LoopRun) -> str:
     typed = dict(loop.settings.typed)
     if loop.loop == STORIES and any(why.startswith(NO_TASKS) for _, why in loop.ledger.skipped):
         typed["--story"] = [remaining(loop)[0].partition(":")[0]]
-    return f"raymond {loop.loop} {'next --start' if loop.settings.internal else 'start'}{_flags(typed)}"
+    flags = _flags(typed)
+    return f"raymond {loop.loop} {'next --start' if loop.settings.internal else 'start'}{flags}"
 
 
 def _judges(loop: LoopRun, entry: Entry) -> str:
     """The command that asks a person about an item that was done."""
     where = {name: values for name, values in loop.settings.typed.items() if name in _WHO_AND_WHERE}
     if entry.key == entry.group:
-        return f"raymond {STORIES} start{_flags({'--story': [entry.key]} | where)}"
+        flags = _flags({"--story": [entry.key]} | where)
+        return f"raymond {STORIES} start{flags}"
     if loop.loop == SESSION:
         return f"raymond {TASKS} start --task ID, for each of {', '.join(entry.tasks)}"
     task = entry.tasks[0] if entry.tasks else entry.key
-    return f"raymond {TASKS} start{_flags({'--task': [task]} | where)}"
+    flags = _flags({"--task": [task]} | where)
+    return f"raymond {TASKS} start{flags}"
 
 
 def _opens(loop: LoopRun) -> str:
@@ -291,7 +294,8 @@ def _after_ralph(loop: LoopRun) -> Iterator[str]:
     """What a person can do about what the plain loop did not do."""
     settings, ledger = loop.settings, loop.ledger
     if ledger.ended in ("exhausted", "limit"):
-        again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{_flags(settings.typed)}"
+        flags = _flags(settings.typed)
+        again = f"raymond ralph {pasted.word(settings.prompt, 'PROMPT.md')}{flags}"
         yield f"{_missing(loop)}go on with more iterations: {again}"
 
 
