@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,14 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from looping import Night
 from running import PATIENCE, Room
+from typist import Typist
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LOOP, WORKFLOW, NIGHT, TEAM = (text for language, text in BLOCKS if language == "bash")
-TICKS = "PROMPT: [{text: ticked, writes: {fix_plan.md: '- [x] one'}}]"
-"""What plays the model: an agent that does one thing, and ticks it."""
+SEEN, TOLD = (text for language, text in BLOCKS if language == "text")
+PROJECT = {
+    "PROMPT.md": "Make the tests pass, one at a time.\n",
+    "Makefile": "test:\n\t@grep -qs 42 answer.txt && echo 3 passed || { echo 1 failed, 2 passed; exit 1; }\n",
+}
+LIES = "n=$(cat tries 2>/dev/null); echo x$n > tries; [ x$n = xxx ] && echo 42 > answer.txt; echo LOOP_COMPLETE\n"
+"""An agent that says twice that it is done, and the third time it is."""
 
 
 @pytest.fixture
@@ -45,12 +53,21 @@ def typed(room: Room, block: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_loop_at_the_top_ends_when_every_box_is_ticked(room: Room) -> None:
-    (room.path / "fix_plan.md").write_text("- [ ] one")
-    (room.path / "replies.yaml").write_text(TICKS)
-    done = typed(room, LOOP)
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
-    assert (room.path / "fix_plan.md").read_text() == "- [x] one"
+@pytest.mark.slow
+def test_the_loop_at_the_top_says_what_the_page_says(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=LIES, **PROJECT)
+    night.git("rm", "-rq", "docs")
+    night.commit("no documents")
+    person = Typist(night.room, *shlex.split(LOOP)[1:], "--pause", "0s", columns=200)
+    for line in SEEN.splitlines():
+        person.sees(re.escape(line).replace("4d1c5e0b7f21", "[0-9a-f]{12}"))
+    assert person.end() == 0
+    told = night.room.raymond("summary", "--since", "12h").stdout
+    for line in TOLD.splitlines():
+        shape = re.escape(line).replace("shop", r"\S+").replace("8s", r"\d+s").replace(r"\$0\.06", r"\$0\.03")
+        assert re.search(f"^{shape}$", told, re.MULTILINE), (line, told)
+    assert night.room.raymond("apply", "fix").returncode == 0
+    assert (night.path / "answer.txt").read_text() == "42\n"
 
 
 @pytest.mark.slow
