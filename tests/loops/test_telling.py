@@ -72,6 +72,7 @@ def test_a_terminal_has_one_clock_and_plain_sentences(tmp_path: Path, term: str)
     for line in TOLD.splitlines()[1:5:2]:
         assert line in shown
     assert "Verification" not in shown
+    assert "gate is red (" not in shown, "a second telling of the same"
     assert not re.search(r"\dT\d\d:\d\d:\d\dZ", shown), "no time on another clock"
     log = (night.path / ".raymond/logs/continuous-session.log").read_text("utf-8")
     assert re.search(r"^\[20[\dT:-]+Z\] ralph-loop: Implementation complete$", log, re.MULTILINE)

@@ -154,6 +154,11 @@ class Live(Quiet):
 
     is_terminal = True
 
+    def give(self, board: Board) -> None:
+        """Show a loop, which tells its items itself: what its agents and states do is seen in their rows alone."""
+        self.board = board
+        self._kept.is_quiet = True
+
     def tell(self, at: float, text: str) -> None:
         """Something that happened at a time."""
         self._kept.tell(at, text)

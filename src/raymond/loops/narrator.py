@@ -43,7 +43,7 @@ def dress(face: Face, project: Project) -> Screen | None:
 
     if not isinstance(face, Live):
         return None
-    face.board = LoopBoard(project)
+    face.give(LoopBoard(project))
     return face
 
 
