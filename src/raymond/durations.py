@@ -1,6 +1,7 @@
 """Durations as people write them: `90s`, `10m`, `2h`, `1d`."""
 
 from raymond.patterns import regex
+from raymond.text import digits
 
 _FORM = regex(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -47,4 +48,4 @@ def written(seconds: float) -> str:
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "m")):
         if seconds and seconds % size == 0:
             return f"{round(seconds / size)}{unit}"
-    return f"{seconds:g}s"
+    return f"{digits(seconds)}s"

@@ -24,6 +24,11 @@ _UNSAFE = (
 _unsafe: "re.Pattern[str] | None" = None
 
 
+def digits(value: float) -> str:
+    """A number as people write it: all of its digits, and no exponent."""
+    return f"{value:.9f}".rstrip("0").rstrip(".")
+
+
 def visible(text: str) -> str:
     """`text` with control and other unprintable characters, and blanks that are not spaces, written as escapes.
 

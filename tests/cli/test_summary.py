@@ -96,7 +96,7 @@ def test_a_run_that_cannot_be_told_hides_no_other(tmp_path: Path) -> None:
     journal = Path(night.room.project.run("works").journal)
     journal.write_bytes(journal.read_bytes().replace(b"fine", b"fime", 1))
     Path(night.room.project.run("works").state).unlink()
-    assert "  works (, .): unreadable, " in night.room.raymond("summary", "--since", "1h").stdout
+    assert "  works (.): unreadable, " in night.room.raymond("summary", "--since", "1h").stdout
     alone = night.room.raymond("summary", "n", "--json")
     assert (alone.returncode, alone.stdout) == (1, "")
     assert "puts it back" in alone.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from looping import Night
+from looping import WAIT, Night
 from typist import Typist
 
 pytestmark = pytest.mark.slow
@@ -165,6 +165,54 @@ def test_what_was_rejected_elsewhere_while_it_was_looked_at_is_not_committed(tmp
     person.sees("error: Write the answer was rejected before")
     assert person.end() == 2
     assert night.git("rev-parse", night.tip) == tip
+
+
+def test_what_is_decided_after_the_end_counts_although_it_was_asked_before(tmp_path: Path) -> None:
+    queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [NO-VERIFY] Second\n"
+    night = Night(
+        tmp_path, queue, f'if grep -q "^# Second" "$PROMPT"; then {WAIT}echo 2 > 2.txt; echo done; else {AGENT}; fi'
+    )
+    with night.room.start("continuous-session", "start", "--id", "n", "--pause", "0s") as live:
+        live.sees('Selected item: "Second"')
+        person = Typist(night.room, "accept", "n", "1")
+        person.sees("commit this")
+        (tmp_path / "go").touch()
+        live.process.wait()
+        person.type("y\n")
+        assert person.end() == 0
+    [row] = json.loads(night.room.raymond("list", "--json").stdout)
+    assert (row["status"], row["exit_code"], row["reason"], row["group"]) == ("completed", 0, "2 done", "done")
+    assert night.room.raymond("wait", "n").returncode == 0
+
+
+def test_a_decision_that_was_killed_before_lists_knew_it_is_told_by_the_next_look(tmp_path: Path) -> None:
+    night = aside(tmp_path)
+    folder = Path(night.room.project.run("n").path) / "loop"
+    waits = (folder / "set-aside").read_text()
+    person = Typist(night.room, "accept", "n", "1")
+    person.sees("commit this")
+    person.type("y\n")
+    assert person.end() == 0
+    (folder / "revised").unlink()
+    (folder / "set-aside").write_text(waits)
+    assert night.room.raymond("review", "n").stderr == "nothing of n waits for a review\n"
+    [row] = json.loads(night.room.raymond("list", "--json").stdout)
+    assert (row["status"], row["exit_code"], row["reviews"]) == ("completed", 0, 0)
+
+
+def test_of_an_iteration_only_one_decision_counts_and_the_reason_is_told(tmp_path: Path) -> None:
+    night = Night(tmp_path, agent=AGENT, **{"PROMPT.md": "Write the answer."})
+    assert night.loop("PROMPT.md", "--gate", "sh check.sh", "--max-iterations", "1", loop="ralph").code == 4
+    person = Typist(night.room, "accept", "n", "1")
+    person.sees("commit this")
+    done = night.room.raymond("reject", "n", "1", "no CI, please")
+    assert done.stderr.startswith("Iteration 1: Write the answer. does not count; what its agent did is kept in refs/")
+    person.type("y\n")
+    person.sees("error: Iteration 1: Write the answer. was rejected before")
+    assert person.end() == 2
+    shown = night.room.raymond("status", "n").stdout
+    assert re.search(r"\(rejected, .*\)\n      no CI, please\n", shown)
+    assert "go on with the rest" not in night.room.raymond("summary", "n").stdout
 
 
 def test_what_is_accepted_was_journaled_wherever_its_reference_points_now(tmp_path: Path) -> None:

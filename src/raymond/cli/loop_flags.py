@@ -11,6 +11,7 @@ from raymond.cli.flags import Duration, option
 from raymond.cli.help import CHECKS, GIT, LIMITS, TASK, flag
 from raymond.errors import UsageError
 from raymond.loops.settings import ON_DIRTY, ON_FAIL, ON_REPEAT, ON_REVIEW, Settings
+from raymond.text import digits
 
 WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel")
 """Flags of `run` that a loop does not have, or has with another meaning."""
@@ -124,10 +125,10 @@ def _written(option: click.Option, value: Any) -> str:
     """A value of a flag as a person types it."""
     if isinstance(option.type, Duration):
         return durations.written(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return digits(value) if isinstance(value, float) else str(value)
 
 
-_ONCE = ("id_", "since", "yes", "dry_run", "detach", "as_json", "resumes", "starts", "wait")
+_ONCE = ("id_", "since", "from_session", "yes", "dry_run", "detach", "as_json", "resumes", "starts", "wait")
 """Parameters that say nothing about the next start."""
 _OF_ITEMS = (
     "--attempts",

@@ -20,6 +20,7 @@ from raymond.loops import evidence, person
 from raymond.loops.evidence import Evidence
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
+from raymond.loops.settings import RALPH
 from raymond.text import visible
 
 _MARGIN = "  | "
@@ -34,7 +35,7 @@ class Case(ABC):
     """What stands for it in a command."""
     question: str
     listener: str
-    """Who is told why it was rejected."""
+    """Who hears why it was rejected."""
     found: Review | Evidence
 
     def __init__(self, run: RunHandle) -> None:
@@ -78,7 +79,7 @@ class Case(ABC):
 
     def ask_why(self) -> str:
         """Why it is rejected."""
-        return picker.ask(f"why? The {self.listener} is told; Ctrl-C rejects nothing: ")
+        return picker.ask(f"why? {self.listener}; Ctrl-C rejects nothing: ")
 
     @abstractmethod
     def check(self, verb: str) -> None:
@@ -110,7 +111,7 @@ class Case(ABC):
 class AgentCase(Case):
     """An agent whose green check counts when a person says so."""
 
-    question, listener = "accept this change?", "agent"
+    question, listener = "accept this change?", "The agent is told"
     _unseen = "a change of what decides a check is accepted on a terminal, where it can be seen"
 
     def __init__(self, run: RunHandle, found: Review, *, resumes: bool = True) -> None:
@@ -146,12 +147,14 @@ class AgentCase(Case):
 class ItemCase(Case):
     """An item that a loop has set aside: it is committed if its check is green with today's tip."""
 
-    question, listener = "commit this?", "next session"
+    question, listener = "commit this?", "The next session is told"
     _unseen = "what was set aside is accepted on a terminal, where it can be seen"
 
     def __init__(self, run: RunHandle, loop: LoopRun, entry: Entry) -> None:
         super().__init__(run)
         self._loop, self._entry = loop, entry
+        if loop.loop == RALPH:  # no queue says it to the next iteration
+            self.listener = "It is kept with the run"
         self.found: Evidence = evidence.of(loop, entry)
         self.name = str(entry.number)
         self._of_several = f" {self.name}"

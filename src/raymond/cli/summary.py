@@ -86,10 +86,11 @@ def _told(one: Report) -> list[str]:
     row, width = one.run, width_of(sys.stdout)
     where = os.path.relpath(row.project) if row.project.startswith(os.getcwd()) else row.project
     started, ended = times.moment(row.started_at), time() if row.driven else times.moment(row.updated_at)
-    head = f"  {row.workflow_id} ({row.workflow}, {where}): {row.status}"
+    head = f"  {row.workflow_id} ({', '.join(filter(None, (row.workflow, where)))}): {row.status}"
     why = listing.why(row)
     lines = hung(visible(f"{head}{f', {why}' if why else ''}"), MARGIN, width)
-    lines.append(f"    {listing.cost(row)} in {durations.brief(max(0.0, ended - started))}")
+    if started:
+        lines.append(f"    {listing.cost(row)} in {durations.brief(max(0.0, ended - started))}")
     for label, items in (
         ("done", one.done),
         ("failed", [f"{failure.title} ({failure.why})" for failure in one.failed]),

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any
 
-from raymond.loops import state, summary
+from raymond.control import runs
+from raymond.loops import state, summary, waiting
 from raymond.loops.branch import trailers
 from raymond.loops.documents import SUMMARIES, stored
 from raymond.loops.formats.state_file import Status
@@ -20,7 +21,7 @@ from raymond.loops.settings import RALPH
 from raymond.loops.step import TROUBLE, told
 from raymond.machine.run import Run
 from raymond.store.project import Project
-from raymond.system import processes
+from raymond.system import git, processes
 from raymond.views.status import exit_code
 
 _CONCLUDING = 60.0
@@ -42,8 +43,20 @@ def show(loop: LoopRun, *, signal: int = 0, as_json: bool = False) -> int:
     return code
 
 
+def settle(loop: LoopRun) -> None:
+    """Let lists and views of runs tell what a person has decided about what the loop has set aside, and what waits."""
+    with loop.branch.alone():  # whoever decides meanwhile comes here afterwards
+        now, folder = LoopRun(loop.project, runs.look(loop.project, loop.id).run), loop.project.run(loop.id)
+        found = [one for one in waiting.of(now.ledger) if git.reference(loop.top, one.saved)]
+        waiting.note(folder, now.ledger, found)
+        if now.run.is_over and now.ledger.ended:
+            waiting.revise(folder, now.ledger)
+
+
 def conclude(loop: LoopRun) -> None:
     """Write down how it ended."""
+    if waiting.decided(loop.project.run(loop.id)):
+        settle(loop)
     if loop.ledger.ended == "refused":
         _withdraw(loop)
         return

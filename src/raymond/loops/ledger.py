@@ -35,6 +35,15 @@ _CODES = {"exhausted": 4, "stuck": 4, "impossible": 1, "refused": 2, "red": 1}
 """The exit codes of endings for which it does not matter what became of the items."""
 
 
+class Decided(Struct, frozen=True):
+    """What a person has decided about an item that was set aside."""
+
+    commit: str = ""
+    """Where it is, if it was accepted."""
+    reason: str = ""
+    """Why it was rejected."""
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """An item that was worked on."""
 
@@ -229,13 +238,13 @@ class Ledger(Struct, kw_only=True):
         last = {one.key: one for one in self.entries}
         return [one for one in last.values() if not one.is_done and one.verdict != IDLE]
 
-    def settle(self, decided: Mapping[str, str]) -> None:
-        """Take note of what a person has decided about items that were set aside: their keys, and the commits."""
+    def settle(self, decided: Mapping[str, Decided]) -> None:
+        """Take note of what a person has decided about items that were set aside, by their keys."""
         for at, one in enumerate(self.entries):
             if one.verdict == REVIEW and one.key in decided:
-                commit = decided[one.key]
-                verdict, error = (ACCEPTED, "") if commit else (REJECTED, one.error)
-                self.entries[at] = replace(one, verdict=verdict, commit=commit, error=error)
+                known = decided[one.key]
+                verdict, error = (ACCEPTED, "") if known.commit else (REJECTED, known.reason or one.error)
+                self.entries[at] = replace(one, verdict=verdict, commit=known.commit, error=error)
 
     def repeated(self, verdict: str) -> list[Entry]:
         """The last entries, if there are enough of this verdict and their checks said the same, but for numbers."""

@@ -14,7 +14,7 @@ from raymond import pasted
 from raymond.errors import Error, UsageError
 from raymond.faces.words import many
 from raymond.language.ways import Way
-from raymond.loops import checks, commit_message, documents, hooks, opening, reasons, settling
+from raymond.loops import checks, commit_message, documents, ending, hooks, opening, reasons, settling
 from raymond.loops import waiting as waiting_items
 from raymond.loops.branch import BASE, OWN, TAKEN, VOUCHED, trailers
 from raymond.loops.documents import LEARNINGS, LOGS, Documents, Stored, stored
@@ -22,7 +22,7 @@ from raymond.loops.formats import queue, queue_edit, sections
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.settings import SESSION
+from raymond.loops.settings import RALPH, SESSION
 from raymond.system import git
 from raymond.system.marks import MARK, Marks
 from raymond.verifier import placed
@@ -35,18 +35,24 @@ from raymond.workspace.place import Place
 _HEADING = "# Critical learnings"
 
 
-def commit(loop: LoopRun, write: Callable[[Documents], None], message: str, mark: str = "") -> str:
-    """Write documents into a commit of a person's on the tip; the commit, empty if nothing changes."""
+def commit(
+    loop: LoopRun,
+    write: Callable[[Documents], None],
+    message: str,
+    mark: str = "",
+    then: Callable[[], None] = lambda: None,
+) -> None:
+    """Write documents into a commit of a person's on the tip, if that changes anything; `then` is done with it."""
     branch = loop.branch
     with branch.alone():
         tip = branch.tip
         found = stored(loop.checkout, branch.repository, tip)
         write(found)
         tree = found.onto(branch.repository.tree_of(tip))
-        if tree == branch.repository.tree_of(tip):
-            return ""
-        text = f"{message}\n\n" + "\n".join(trailers(loop.id, mark)) + "\n"
-        return branch.commit(tree, text, tip)
+        if tree != branch.repository.tree_of(tip):
+            text = f"{message}\n\n" + "\n".join(trailers(loop.id, mark)) + "\n"
+            branch.commit(tree, text, tip)
+        then()
 
 
 # The queue, and what was learned
@@ -218,14 +224,19 @@ class Accepted(Struct, frozen=True):
 
 def waiting(loop: LoopRun) -> list[Entry]:
     """The items that were set aside and are still there; lists of runs tell the same from then on."""
-    folder = loop.project.run(loop.id)
-    found = [one for one in waiting_items.of(loop.ledger) if git.reference(loop.top, one.saved)]
-    waiting_items.note(folder, loop.ledger, found)
-    return found
+    if loop.settings.commits_anything:
+        ending.settle(loop)
+    return [one for one in waiting_items.of(loop.ledger) if git.reference(loop.top, one.saved)]
 
 
-def _decide(loop: LoopRun, entry: Entry, commit: str = "") -> None:
-    waiting_items.decide(loop.project.run(loop.id), entry.key, commit, loop.ledger, is_over=loop.run.is_over)
+def _check_open(loop: LoopRun, entry: Entry) -> None:
+    """Refuse to decide about an item that another person has just decided about."""
+    made = loop.branch.made_for(_accepted(loop, entry))
+    if made:
+        what = f"{entry.title} was accepted before: it is committed as {made[:12]}"
+        raise UsageError(what, hint=f"git revert {made[:12]} takes it back")
+    if entry.key in waiting_items.decided(loop.project.run(loop.id)):
+        raise UsageError(f"{entry.title} was rejected before", hint=f"what its agent did is in {entry.saved}")
 
 
 def chosen(loop: LoopRun, name: str | None) -> Entry:
@@ -248,7 +259,8 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Accepte
     branch, mark = loop.branch, _accepted(loop, entry)
     repository = branch.repository
     if made := branch.made_for(mark):
-        _decide(loop, entry, made)
+        waiting_items.decide(loop.project.run(loop.id), entry.key, made)
+        ending.settle(loop)
         return Accepted(commit=made)
     tip = branch.tip
     work = stored(loop.checkout, repository, entry.base).onto(repository.tree_of(entry.kept))
@@ -262,9 +274,7 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Accepte
     if found and found.verdict != "passed":
         return Accepted(red=found.reason)
     with branch.alone():
-        if branch.made_for(_rejected(loop, entry)):
-            hint = "the next session works on it: it is in the queue again"
-            raise UsageError(f"{entry.title} was rejected before", hint=hint)
+        _check_open(loop, entry)
         if branch.tip != tip:
             raise UsageError("the loop has committed meanwhile", hint="try it again")
         documents = stored(loop.checkout, repository, tip)
@@ -274,18 +284,14 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Accepte
         for what in (VOUCHED, OWN):
             accepted = {os.fsdecode(path): new for path, (_, new) in repository.changes(tip, merged).items()}
             branch.vouch(what, repository.changed(branch.tree_of(what), accepted))
-    _decide(loop, entry, made)
+        waiting_items.decide(loop.project.run(loop.id), entry.key, made)
+    ending.settle(loop)
     return Accepted(commit=made)
 
 
 def _accepted(loop: LoopRun, entry: Entry) -> str:
     """The mark of the commit that accepts an item."""
     return f"{loop.id}/{entry.slot}-accepted"
-
-
-def _rejected(loop: LoopRun, entry: Entry) -> str:
-    """The mark of the commit that puts an item back into the queue."""
-    return f"{loop.id}/{entry.slot}-rejected"
 
 
 def _subject(entry: Entry) -> str:
@@ -355,13 +361,16 @@ def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     """Put the item back into the queue; what its agent did stays saved. What was done, in words."""
 
     def write(found: Documents) -> None:
-        if made := loop.branch.made_for(_accepted(loop, entry)):
-            what = f"{entry.title} was accepted before: it is committed as {made[:12]}"
-            raise UsageError(what, hint=f"git revert {made[:12]} takes it back")
+        _check_open(loop, entry)
         for place, text in settling.settled(loop, entry, found, int(time()), reasons.cleaned(reason)).items():
             found.write(text, place)
 
     title = one_line(entry.title)
-    commit(loop, write, f"docs(loop): reject {title}", _rejected(loop, entry))
-    _decide(loop, entry)
-    return f"{entry.title} is in the queue again; what its agent did is kept in {entry.saved}"
+
+    def decide() -> None:
+        waiting_items.decide(loop.project.run(loop.id), entry.key, "", reason)
+
+    commit(loop, write, f"docs(loop): reject {title}", f"{loop.id}/{entry.slot}-rejected", decide)
+    ending.settle(loop)
+    again = "does not count" if loop.loop == RALPH else "is in the queue again"
+    return f"{entry.title} {again}; what its agent did is kept in {entry.saved}"

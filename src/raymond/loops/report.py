@@ -61,7 +61,7 @@ def _of_loop(row: RunRow, loop: LoopRun) -> Report:
         done=[one.title for one in ledger.done if one.verdict != PENDING],
         failed=[Failure(one.title, f"{one.verdict}: {error_line(one.error, _WHY)}") for one in failed],
         claimed_while_red=claims.of(loop.project.run(loop.id), markers.claims).count,
-        next=[] if row.driven else [*filter(None, [summary.place(loop)]), *summary.advice(loop)],
+        next=[*filter(None, [summary.place(loop)]), *summary.advice(loop)],
     )
 
 

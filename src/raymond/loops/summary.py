@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from time import time
 
 from raymond import pasted
 from raymond.control import runs
@@ -100,7 +101,8 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield f"# {loop.loop} {loop.id}"
     yield ""
     yield f"- Ended: {one_line(how(loop))}"
-    yield f"- Run window: {_time(run.started_at)} to {_time(run.now)} ({lasted(run.now - run.started_at)})"
+    end = time() if loop.is_driven else run.now
+    yield f"- Run window: {_time(run.started_at)} to {_time(end)} ({lasted(end - run.started_at)})"
     yield f"- {unit} used: {used(ledger.sessions, loop.settings.most)}"
     yield f"- Success rate: {rate(ledger)}"
     if wrong := claims.of(loop.project.run(loop.id), markers.claims).count:
@@ -166,7 +168,7 @@ def whole(loop: LoopRun) -> list[str]:
 def remaining(loop: LoopRun) -> list[str]:
     """The titles that can still be worked on."""
     if loop.ledger.ended:
-        again = [one.title for one in loop.ledger.failed if one.verdict == REJECTED]
+        again = [one.title for one in loop.ledger.failed if one.verdict == REJECTED and loop.loop != RALPH]
         return [*again, *loop.ledger.left]
     if loop.loop == RALPH:
         return []

@@ -5,7 +5,8 @@ import os
 from collections.abc import Iterable
 
 from raymond.loops import documents
-from raymond.loops.ledger import REJECTED, REVIEW, Entry, Ledger
+from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.ledger import REJECTED, REVIEW, Decided, Entry, Ledger
 from raymond.store.run_folder import SETTLED, RunFolder
 from raymond.system.files import make_private
 
@@ -26,19 +27,22 @@ def note(folder: RunFolder, ledger: Ledger, entries: Iterable[Entry]) -> None:
         _write(folder.set_aside, text)
 
 
-def decided(folder: RunFolder) -> dict[str, str]:
-    """The items that a person has decided about, with the commits of those that were accepted."""
-    lines = (line.partition("\t") for line in documents.read(_path(folder)).split("\n") if line)
-    return {key: commit for key, _, commit in lines}
+def decided(folder: RunFolder) -> dict[str, Decided]:
+    """What a person has decided, by the keys of items."""
+    lines = (line.split("\t") for line in documents.read(_path(folder)).split("\n") if line)
+    return {key: Decided(commit, reason) for key, commit, reason in lines}
 
 
-def decide(folder: RunFolder, key: str, commit: str, ledger: Ledger, *, is_over: bool) -> None:
-    """Write down that an item waits no longer; of a loop that is over, also what it has come to since."""
-    _write(_path(folder), documents.read(_path(folder)) + f"{key}\t{commit}\n")
-    ledger.settle(decided(folder))
-    note(folder, ledger, of(ledger))
-    if is_over:
-        _write(folder.revised, ledger.write())
+def decide(folder: RunFolder, key: str, commit: str, reason: str = "") -> None:
+    """Write down that an item waits no longer."""
+    _write(_path(folder), documents.read(_path(folder)) + f"{key}\t{commit}\t{one_line(reason)}\n")
+
+
+def revise(folder: RunFolder, ledger: Ledger) -> None:
+    """Write down what a loop that is over has come to since a person decided."""
+    text = ledger.write()
+    if decided(folder) and documents.read(folder.revised) != text:
+        _write(folder.revised, text)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(folder.state)  # it is made of the journal alone
 
