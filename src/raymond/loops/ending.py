@@ -79,6 +79,9 @@ def conclude(loop: LoopRun) -> None:
 
 def is_concluded(loop: LoopRun) -> bool:
     """Whether it is written down how a loop ended; done here if the process that drove it was killed before."""
+    if loop.ledger.ended == "refused":
+        conclude(loop)  # its process does the same, and no state file says when it has
+        return True
     given = state.told(loop.checkout.state(loop.loop))
     if given.get("workflow_id") != loop.id or given.get("status") not in ("running", "stopping"):
         return True
