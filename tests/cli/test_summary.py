@@ -100,3 +100,17 @@ def test_a_run_that_cannot_be_told_hides_no_other(tmp_path: Path) -> None:
     alone = night.room.raymond("summary", "n", "--json")
     assert (alone.returncode, alone.stdout) == (1, "")
     assert "puts it back" in alone.stderr
+
+
+@pytest.mark.slow
+def test_a_script_and_the_answer_of_a_person_claim_nothing(room: Room) -> None:
+    files = {
+        "START.md": "Ask.",
+        "CHECK.sh": "# /// raymond\n# gate: 'false'\n# ///\necho '<result>x</result>'",
+        "replies.yaml": "START: '<ask next=\"CHECK\">Is it done?</ask>'",
+    }
+    assert room.raymond("run", room.flow(files), "--id", "r").returncode == 3
+    room.raymond("answer", "r", "yes, all of it")
+    assert room.raymond("wait", "r").returncode == 1
+    found = json.loads(room.raymond("summary", "r", "--json").stdout)
+    assert ([one["title"] for one in found["failed"]], found["claimed_while_red"]) == (["main in CHECK.sh"], 0)

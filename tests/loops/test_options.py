@@ -133,10 +133,11 @@ def test_an_agent_that_cannot_is_believed(tmp_path: Path) -> None:
 def test_a_budget_stops_the_loop_and_more_of_it_goes_on(tmp_path: Path) -> None:
     queue = "".join(f"{number}. [VERIFY: sh check.sh] Item {number}\n" for number in range(1, 4))
     night = Night(tmp_path, queue)
-    ran = night.loop("--budget", "0.015")
+    ran = night.loop("--budget", "0.0125")
     assert ran.code == 4, ran.out
     assert night.state["status"] == "paused"
-    assert "raymond resume n --budget 0.03" in ran.out
+    assert "raymond resume n --budget 0.04" in ran.out
+    assert "80% of the budget is spent" in ran.err
     again = night.loop("--yes", "--budget", "5", verb="resume")
     assert again.code == 0, again.err
     assert [item["title"] for item in night.state["completedItems"]] == ["Item 1", "Item 2", "Item 3"]

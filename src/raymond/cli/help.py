@@ -72,7 +72,7 @@ class Starting(click.Group):
     """A group whose first word, when it is none of its commands, is what `start` starts with."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put in the `start` that nobody has to type."""
+        """Insert `start`, which may be left out."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["start", *args]
         return super().parse_args(ctx, args)

@@ -34,7 +34,7 @@ def command(id_: str | None, as_json: bool) -> int:
 
 
 def tell(found: RunHandle, seen: "Run") -> int:
-    """How a run stands that nobody drives, and what was asked of it that nobody has heard; its exit code."""
+    """Report on a run without a driver, including requests that were never handled; its exit code."""
     left = left_requests.of(found.project, seen)
     if seen.start.loop:
         from raymond.loops import ending

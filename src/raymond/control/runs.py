@@ -1,5 +1,6 @@
 """Which runs there are, and how each looks from outside."""
 
+import contextlib
 import os
 from time import time
 
@@ -143,18 +144,19 @@ def unreadable(*, every: bool) -> dict[str, str]:
 def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
     folder = project.run(id)
-    holder = lock.holder(folder)
+    holder, touched = lock.holder(folder), 0.0
     driven = holder is not None and not isinstance(holder, lock.Squatter)
     try:
         found = _kept(folder) or _told(journal.read(folder).run)
     except JournalError as error:
-        touched = times.instant(os.stat(folder.path).st_mtime)
+        with contextlib.suppress(OSError):  # it may be removed at this moment
+            touched = os.stat(folder.journal if os.path.exists(folder.journal) else folder.path).st_mtime
         return RunRow(
             workflow_id=id,
             project=project.tree,
             status="unreadable",
             driven=driven,
-            updated_at=touched,
+            updated_at=times.instant(touched),
             error=str(error),
         )
     has_ended = found.is_over or found.status in ("failed", "cancelled")

@@ -25,7 +25,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def state_file(run: Run, *, status: str = "", pid: int = 0, whole: Whole | None = None) -> bytearray:
-    """The state file; `status` and `pid` are as seen from outside, when somebody looked.
+    """The state file. `status` and `pid` come from whoever looked at the run from outside.
 
     Texts are cut unless `whole` is given. Every agent is encoded by itself, into one buffer: as dictionaries, ten
     thousand of them are three times the file.

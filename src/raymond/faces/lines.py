@@ -72,8 +72,6 @@ class Lines(Quiet):
 
     def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
         """Tell what is now in the journal; when nothing is new, note where the agents are and what they cost."""
-        if self.is_quiet:
-            return
         if not any(decision.events for decision in decisions):
             self._states = {agent.id: agent.state for agent in run.agents.values()}
             self._labels = {agent.id: agent.label for agent in run.agents.values() if agent.label}
@@ -82,7 +80,9 @@ class Lines(Quiet):
         before = self._tally.cost
         # A total is that of its own decision: the run may be ahead of those that are told.
         for decision in decisions:
-            self.add(decision, *spending(self._tally, decision))
+            spent, total = spending(self._tally, decision)
+            if not self.is_quiet:
+                self.add(decision, spent, total)
         near = budget.warned(run, before, self._tally.cost)
         if near:
             self.on_note(near)

@@ -415,7 +415,7 @@ def _step_line(event: Event, agent: str) -> str | None:
 
 
 def moved(event: AgentMoved | AgentCalled | AgentReturned | WaitEnded | AskEnded, by: str = "") -> str:
-    """How an agent comes to a state, and instead of which; `by` whom, if somebody answered."""
+    """Why an agent moved to a state. `by` names who answered, if anybody did."""
     match event:
         case AgentMoved():
             how = event.tag

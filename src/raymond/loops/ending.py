@@ -45,7 +45,7 @@ def show(loop: LoopRun, *, signal: int = 0, as_json: bool = False) -> int:
 
 def settle(loop: LoopRun) -> None:
     """Let lists and views of runs tell what a person has decided about what the loop has set aside, and what waits."""
-    with loop.branch.alone():  # whoever decides meanwhile comes here afterwards
+    with loop.branch.alone():  # a decision made meanwhile waits for the lock, then gets here itself
         now, folder = LoopRun(loop.project, runs.look(loop.project, loop.id).run), loop.project.run(loop.id)
         found = [one for one in waiting.of(now.ledger) if git.reference(loop.top, one.saved)]
         waiting.note(folder, now.ledger, found)

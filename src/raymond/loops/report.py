@@ -66,7 +66,7 @@ def _of_loop(row: RunRow, loop: LoopRun) -> Report:
 
 
 def _of_run(row: RunRow, run: Run, project: Project) -> Report:
-    said = claims.of(project.run(row.workflow_id), bool)
+    said = claims.of(project.run(row.workflow_id))
     errors = {f"{words.who(one)} in {one.state}": (words.stuck(one), one.id) for one in failed_agents(run)}
     errors |= {f"the gate of {state}": ("it stayed red", agent) for agent, state in run.red.items()}
     failed = [
