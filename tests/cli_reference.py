@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from raymond import amounts, cli, durations
+from raymond import cli
 from raymond.control import config
+from raymond.control.settings import KEYS, SITE_KEYS, Row
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "cli.md"
@@ -90,8 +91,6 @@ ENVIRONMENT = (
 
 LONG = 500
 """A table of flags that is longer is not shown twice."""
-NOT_SET = {"max_parallel": "4 turns, and scripts for twice the number of cores", "permission_mode": "`acceptEdits`"}
-"""What holds when nobody says anything, where the key alone does not tell."""
 
 
 def page() -> str:
@@ -173,13 +172,13 @@ def _more(option: click.Option) -> str:
 
 def _settings() -> str:
     rows = []
-    for name, key in config.KEYS.items():
-        star = " *" if key.personal else ""
+    for name, key in KEYS.items():
+        star = "" if key.reach else " *"
         rows.append(
             (
                 f"`{name}`{star}",
-                f"{key.says}{_flag(name)}",
-                NOT_SET.get(name) or _default(key),
+                f"{key.about}{f' `{key.flags[-1]}`' if key.group else ''}",
+                _default(key),
                 f"`{name} = {key.example}`",
             )
         )
@@ -187,32 +186,16 @@ def _settings() -> str:
     return f"{SETTINGS.format(policy_file=config.SITE_FILE)}\n{table}\n{PERSONAL}"
 
 
-def _flag(key: str) -> str:
-    known = {
-        param.name: max(param.opts, key=len)
-        for path, command in every_command()
-        if path in ("raymond run", "raymond clean")
-        for param in command.params
-    }
-    return f" (`{known[key]}`)" if key in known else ""
-
-
-def _default(key: config.Key) -> str:
+def _default(key: Row) -> str:
+    if key.unset:
+        return key.unset
     if not key.default and not isinstance(key.default, bool):
         return "none"
-    if key.read is config.duration:
-        return f"`{durations.written(key.default)}`"
-    if key.read is amounts.size:
-        return f"`{amounts.written(key.default)}`"
-    if isinstance(key.default, bool):
-        return f"`{str(key.default).lower()}`"
-    return f"`{key.default}`"
+    return f"`{key.kind.write(key.default)}`"
 
 
 def _site_rules() -> str:
-    rows = [
-        (f"`{name}`", key.says, _default(key), f"`{name} = {key.example}`") for name, key in config.SITE_KEYS.items()
-    ]
+    rows = [(f"`{name}`", key.about, _default(key), f"`{name} = {key.example}`") for name, key in SITE_KEYS.items()]
     return f"{SITE_RULES.format(policy_file=config.SITE_FILE)}\n{_table(('key', '', 'default', 'example'), rows)}"
 
 

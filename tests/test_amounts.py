@@ -44,17 +44,3 @@ def test_a_count_is_a_whole_number_in_its_range(value: object, error: str) -> No
         amounts.count(value)
     assert amounts.count("12") == amounts.count(12) == 12
     assert amounts.count(0, least=0) == 0
-
-
-@pytest.mark.parametrize(
-    ("value", "size"), [(1, 1), ("7", 7), ("3KB", 3072), ("500 mb", 500 << 20), ("2GB", 2 << 30), ("1TB", 1 << 40)]
-)
-def test_a_size_is_read_and_written(value: object, size: int) -> None:
-    assert amounts.size(value) == size
-    assert amounts.size(amounts.written(size)) == size
-
-
-@pytest.mark.parametrize("value", [0, -1, "", "GB", "1.5GB", "2PB", "9999999999TB", True, None, 1.0, "٣GB", DIGITS])
-def test_what_is_no_size_is_none(value: object) -> None:
-    with pytest.raises(ValueError, match=r"^a size, like 500MB or 2GB$"):
-        amounts.size(value)

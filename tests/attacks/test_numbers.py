@@ -124,7 +124,7 @@ def test_a_snapshot_that_cannot_be_written_is_left_out(room: Place) -> None:
     """A snapshot has room for 64 bits."""
     ran = room.drive(DONE)
     run, folder = ran.run, room.project.run("r")
-    run.limits = Limits(iterations=10**23)
+    run.limits = Limits(max_iterations=10**23)
     held = lock.take(folder)
     book = journal.Journal(folder, os.path.getsize(folder.journal), held)
     book.snapshot(run, force=True)

@@ -16,8 +16,8 @@ from raymond.backends.codex import Codex
 from raymond.backends.codex_events import CodexReader
 from raymond.backends.guard import Guarded, sound
 from raymond.control import config, preflight
-from raymond.control.config import SiteRules
 from raymond.control.preflight import Proposal
+from raymond.control.settings import KEYS, SiteRules
 from raymond.errors import Diagnostic, UsageError
 from raymond.language import policy
 from raymond.language.check import Check
@@ -287,7 +287,7 @@ class Desk:
 def test_a_checkout_lifts_no_limit(tmp_path: Path, own: str) -> None:
     desk = Desk(tmp_path, own, WIDE)
     found, origin = desk.load(), str(desk.user) if own else "default"
-    wide = [name for name in config.KEYS if name in WIDE]
+    wide = [name for name in KEYS if name in WIDE]
     # Without a limit of the person's, any limit is lower than none; strictness has no more than two values.
     free = [] if own else ["max_iterations", "max_time", "max_turns", "durability"]
     assert {name: one.origin for name, one in found.settings.items() if name in wide} == {

@@ -95,7 +95,7 @@ def test_what_is_asked_now_comes_after_what_was_left(room: Room) -> None:
     assert done.returncode == 0, done.stderr
     assert [event.state for event in Ran(room, "r", 0, "", "").all(AgentMoved)] == ["CALLER.sh", "Y.sh"]
     limits = journal.read(room.project.run("r")).run.limits
-    assert (limits.budget, limits.turns) == (1.0, 7)
+    assert (limits.budget, limits.max_turns) == (1.0, 7)
     assert GONE not in done.stderr, "nothing is left that this would obey"
 
 

@@ -50,7 +50,7 @@ BAD: dict[str, dict[str, Any]] = {
     "iterations": {"max_iterations": -1},
     "turns": {"max_turns": -2},
     "parallel": {"max_parallel": 0},
-    "tools": {"allowed_tools": "Bash"},
+    "tools": {"allow_tools": "Bash"},
     "notify": {"notify": "x"},
     "input none": {"input": None},
     "input surrogate": {"input": "\ud800"},

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from raymond.control import config
+from raymond.control.settings import KEYS
 from raymond.control.start import Choices, Options, configured, prepare
 from raymond.errors import UsageError
 from raymond.machine.events import RunStarted
@@ -101,7 +102,7 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
     assert plain.splitlines() == [line.partition("  # ")[0] for line in done.stdout.splitlines()]
     assert room.raymond("config", environment=environment).stdout == plain
     found = json.loads(room.raymond("config", "show", "--json", environment=environment).stdout)
-    assert list(found) == list(config.KEYS)
+    assert list(found) == list(KEYS)
     assert found["budget"] == {"value": 2.5, "origin": str(project), "unused": None}
     assert found["timeout"] == {"value": 90.0, "origin": "RAYMOND_TIMEOUT", "unused": None}
 
@@ -132,7 +133,7 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
     ("text", "error"),
     [
         ("bugdet = 5", "error: PATH: there is no key `bugdet`\nhint: did you mean `budget`?"),
-        ("zzz = 5", f"error: PATH: there is no key `zzz`\nhint: there are: {', '.join(config.KEYS)}"),
+        ("zzz = 5", f"error: PATH: there is no key `zzz`\nhint: there are: {', '.join(KEYS)}"),
         ("[budget]\nusd = 5", "error: PATH: `budget` must be a number of dollars, 0 or more\nhint: budget = 5.00"),
         ("timeout = 5", 'error: PATH: `timeout` must be a duration, like 90s, 10m or 2h\nhint: timeout = "10m"'),
         ("max_parallel = 0", "error: PATH: `max_parallel` must be a whole number, 1 or more\nhint: max_parallel = 4"),

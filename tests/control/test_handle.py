@@ -141,7 +141,7 @@ def test_options_that_are_not_said_come_from_the_settings(monkeypatch: pytest.Mo
     monkeypatch.setenv("RAYMOND_MAX_ITERATIONS", "7")
     monkeypatch.setenv("RAYMOND_BUDGET", "4")
     started = raymond.start(flow(ASKS), raymond.Options(budget=0)).read()
-    assert (started.limits.iterations, started.limits.budget) == (7, 0)
+    assert (started.limits.max_iterations, started.limits.budget) == (7, 0)
     assert raymond.start("flow").read().limits.budget == 4
 
 

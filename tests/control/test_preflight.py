@@ -9,8 +9,8 @@ import pytest
 from builders import Play, head, place, start
 from raymond.backends import Abilities
 from raymond.control import preflight
-from raymond.control.config import SiteRules
 from raymond.control.preflight import Proposal
+from raymond.control.settings import SiteRules
 from raymond.errors import BackendError, UsageError
 from raymond.store.loader import Loaded
 

@@ -242,7 +242,7 @@ def test_how_many_turns_there_is_money_for(budget: float, cost: float, reserved:
     [(5, 0, 0.0, 5), (5, 4, 9.0, 1), (5, 5, 9.0, 0), (5, 7, 0.0, 0), (50, 0, 1.0, 20)],
 )
 def test_how_many_turns_max_turns_leaves(most: int, made: int, budget: float, turns: int) -> None:
-    assert money.affordable(Run(limits=Limits(budget=budget, turns=most), turns=made)) == turns
+    assert money.affordable(Run(limits=Limits(budget=budget, max_turns=most), turns=made)) == turns
 
 
 def test_under_five_cents_a_turn_waits_while_another_may_give_something_back() -> None:

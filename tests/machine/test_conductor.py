@@ -246,7 +246,7 @@ def test_an_agent_without_a_running_step_is_paused_at_once() -> None:
 def test_a_request_is_let_go_of_with_the_decision_that_answers_it() -> None:
     desk = running()
     orders = desk.ask("limits", max_turns=5)
-    assert (orders.taken, desk.run.limits.turns) == (["q1"], 5)
+    assert (orders.taken, desk.run.limits.max_turns) == (["q1"], 5)
     assert desk.ask("limits", max_turns=6) == Orders([], ["q1"], [], [])
 
 

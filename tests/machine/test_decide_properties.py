@@ -624,7 +624,7 @@ class Machine(RuleBasedStateMachine):
             return
         shut = [pool for pool, closed in real.closed.items() if not closed.until and pool not in real.probing]
         waits = [agent.pool for agent in real.agents.values() if agent.status == "ready"]
-        over = bool(real.limits.turns) and real.turns >= (real.limits.turns or 0) and "scripts" not in waits
+        over = bool(real.limits.max_turns) and real.turns >= (real.limits.max_turns or 0) and "scripts" not in waits
         assert schedule.owed(real) or over or all(backend_of(pool) in shut for pool in waits)
 
     @invariant()

@@ -41,7 +41,10 @@ def first(**given: Any) -> Decision:
 def test_the_first_decision_says_what_a_run_is() -> None:
     made = evolve.fold([first(budget=2.5, max_iterations=7, input="do it")])
     assert (made.seq, made.now, made.started_at) == (1, START, START)
-    assert (made.limits, made.start.workflow_id) == (Limits(budget=2.5, iterations=7, turns=0, time=0.0), "test-1")
+    assert (made.limits, made.start.workflow_id) == (
+        Limits(budget=2.5, max_iterations=7, max_turns=0, max_time=0.0),
+        "test-1",
+    )
     main = made.agents["main"]
     assert (main.state, main.status, main.visit.input, main.visit.since, main.entered) == (
         "START.md",

@@ -6,7 +6,7 @@ from builders import place, start
 from raymond.machine.events import LimitsChanged
 from raymond.machine.limits import UNPRICED_TURNS, LimitName, Limits, Usage, limits_of
 
-ALL = Limits(budget=2.5, iterations=10, turns=20, time=60.0)
+ALL = Limits(budget=2.5, max_iterations=10, max_turns=20, max_time=60.0)
 
 
 # Which limits hold
@@ -19,11 +19,11 @@ ALL = Limits(budget=2.5, iterations=10, turns=20, time=60.0)
         (ALL, Limits(), ALL),
         (Limits(), Limits(), Limits()),
         (Limits(budget=3.0), ALL, Limits(3.0, 10, 20, 60.0)),
-        (Limits(iterations=3), ALL, Limits(2.5, 3, 20, 60.0)),
-        (Limits(turns=3), ALL, Limits(2.5, 10, 3, 60.0)),
-        (Limits(time=3.0), ALL, Limits(2.5, 10, 20, 3.0)),
+        (Limits(max_iterations=3), ALL, Limits(2.5, 3, 20, 60.0)),
+        (Limits(max_turns=3), ALL, Limits(2.5, 10, 3, 60.0)),
+        (Limits(max_time=3.0), ALL, Limits(2.5, 10, 20, 3.0)),
         (Limits(0.0, 0, 0, 0.0), ALL, Limits(0.0, 0, 0, 0.0)),
-        (Limits(budget=3.0), Limits(iterations=4), Limits(budget=3.0, iterations=4)),
+        (Limits(budget=3.0), Limits(max_iterations=4), Limits(budget=3.0, max_iterations=4)),
     ],
 )
 def test_limits_hold_over_others_where_they_say_something(limits: Limits, other: Limits, both: Limits) -> None:
@@ -34,7 +34,7 @@ def test_a_start_sets_every_limit_and_a_change_those_it_names() -> None:
     started = start(place({"START.md": ""}), budget=2.5, max_iterations=10, max_turns=20, max_time=60.0)
     assert limits_of(started) == ALL
     assert limits_of(start(place({"START.md": ""}))) == Limits(0.0, 0, 0, 0.0)
-    assert limits_of(LimitsChanged(max_turns=3)) == Limits(turns=3)
+    assert limits_of(LimitsChanged(max_turns=3)) == Limits(max_turns=3)
     assert limits_of(LimitsChanged(budget=0.0)) == Limits(budget=0.0)
 
 
@@ -70,11 +70,11 @@ def test_where_nothing_or_zero_is_set_only_turns_of_unknown_cost_are_limited(lim
 
 
 def test_with_a_limit_of_turns_any_number_of_them_may_be_of_unknown_cost() -> None:
-    assert Limits(turns=300).reached(Usage(turns=299, unpriced=299)) is None
+    assert Limits(max_turns=300).reached(Usage(turns=299, unpriced=299)) is None
 
 
 def test_turns_of_unknown_cost_are_told_before_the_time() -> None:
-    assert Limits(time=60.0).reached(Usage(unpriced=UNPRICED_TURNS, time=60.0)) == "unpriced"
+    assert Limits(max_time=60.0).reached(Usage(unpriced=UNPRICED_TURNS, time=60.0)) == "unpriced"
 
 
 # How much a limit allows

@@ -166,9 +166,9 @@ def test_turns_and_tools_can_be_allowed_later() -> None:
         taken("limits"),
         LimitsChanged(max_turns=5, allowed_tools=["Edit"]),
     ]
-    assert (play.run.limits.turns, play.run.rights.allowed) == (5, ("Read", "Edit"))
+    assert (play.run.limits.max_turns, play.run.rights.allowed) == (5, ("Read", "Edit"))
     play.ask("limits", allowed_tools=["Bash"])
-    assert (play.run.limits.turns, play.run.rights.allowed) == (5, ("Read", "Edit", "Bash"))
+    assert (play.run.limits.max_turns, play.run.rights.allowed) == (5, ("Read", "Edit", "Bash"))
     assert play.resume() == [RunResumed(version="1.0")]
 
 

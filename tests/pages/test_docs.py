@@ -12,7 +12,7 @@ import pytest
 import cli_reference
 import deciding_table
 from raymond import cli
-from raymond.control import config
+from raymond.control.settings import KEYS, SITE_KEYS
 from running import Room, until
 from terminals import in_tmux
 
@@ -47,7 +47,7 @@ def test_the_page_of_commands_has_every_command_flag_and_key() -> None:
         assert [
             flag for param in command.params for flag in param.opts if flag[0] == "-" and f"`{flag}" not in page
         ] == []
-    assert [key for key in {**config.KEYS, **config.SITE_KEYS} if f"\n| `{key}`" not in page] == []
+    assert [key for key in {**KEYS, **SITE_KEYS} if f"\n| `{key}`" not in page] == []
 
 
 def test_what_is_said_of_the_environment_is_all_there_is() -> None:

@@ -105,7 +105,7 @@ def test_limits_that_were_changed_hold_each_as_it_was_set_last(tmp_path: Path) -
     first = LimitsChanged(budget=50.0, max_turns=9, allowed_tools=["Read"], roots=["/a"])
     last = LimitsChanged(budget=5.0, max_time=60.0, allowed_tools=["Read", "Edit"], roots=["/b"])
     done, run = cut(begun(tmp_path), [], [[first], [last]])
-    assert (run.limits.budget, run.limits.turns, run.limits.time) == (5.0, 9, 60.0)
+    assert (run.limits.budget, run.limits.max_turns, run.limits.max_time) == (5.0, 9, 60.0)
     assert (run.rights.allowed, run.start.roots) == (("Read", "Edit"), ["/a", "/b"])
     told = "budget $5.00, max_turns 9, max_time 1m, --allow-tool Read, --allow-tool Edit, --root /a, --root /b"
     assert [*repaired.lines(done)][-1] == f"still holds: {told}"

@@ -4,9 +4,10 @@ import sys
 
 import click
 
+from raymond import amounts
 from raymond.cli import addressee, asking, names, texts
 from raymond.cli.asking import Answered
-from raymond.cli.count import Count
+from raymond.cli.value import Value
 from raymond.control import left_requests
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
@@ -15,7 +16,7 @@ from raymond.errors import UsageError
 @click.command("answer")
 @click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=names.answered)
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
-@click.option("--question", metavar="N", type=Count(), help="The question you mean, if it is still open.")
+@click.option("--question", metavar="N", type=Value(amounts.count), help="The question you mean, if it is still open.")
 @click.option("--unseen", is_flag=True, help="Answer although a file of the question cannot be shown.")
 @click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
 @click.option("--no-resume", is_flag=True, help="Only record the answer.")

@@ -5,10 +5,11 @@ import sys
 import click
 
 from raymond import durations
-from raymond.cli import flags
 from raymond.cli.names import RUN
+from raymond.cli.value import Value
 from raymond.control import clean, config, runs
 from raymond.control.handle import RunHandle
+from raymond.control.settings import duration
 from raymond.errors import Error, UsageError
 from raymond.faces import errors
 from raymond.faces.foreign_text import said
@@ -16,7 +17,7 @@ from raymond.faces.foreign_text import said
 
 @click.command("clean")
 @click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
-@click.option("--keep", type=flags.Duration(), metavar="TIME", help="Keep runs that ended within this time (30d).")
+@click.option("--keep", type=Value(duration), metavar="TIME", help="Keep runs that ended within this time (30d).")
 @click.option("--all", "every", is_flag=True, help="The same in all projects.")
 @click.option("--here", is_flag=True, help="In this project only; the default.")
 @click.option(

@@ -7,8 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from raymond import amounts, durations
 from raymond.control import config
+from raymond.control.settings import KEYS
 from raymond.faces.foreign_text import said
 
 
@@ -35,27 +35,16 @@ def show(origin: bool, as_json: bool) -> int:
     width = max(len(name) for name in settings)
     for name, one in settings.items():
         where = f"  # {one.origin}" if origin else ""
-        told = one.value or config.KEYS[name].unset
-        value = written(name, told) if told or one.origin != "default" else "not set"
+        row = KEYS[name]
+        is_set = one.value or one.origin != "default"
+        value = row.kind.write(one.value) if is_set else row.unset or "not set"
         print(said(f"{name:<{width}} = {value}{where}", sys.stdout))
     for name, one in unused.items():
-        told = (
-            f"{one.origin}: {name} = {written(name, one.value)} is ignored: a project can only make settings stricter"
-        )
+        value = KEYS[name].kind.write(one.value)
+        told = f"{one.origin}: {name} = {value} is ignored: a project can only make settings stricter"
         print(said(told, sys.stderr), file=sys.stderr)
     return 0
 
 
 def _plain(setting: config.Setting) -> dict[str, Any]:
     return {"value": setting.value, "origin": setting.origin}
-
-
-def written(name: str, value: Any) -> str:
-    """As config.toml would have it."""
-    if config.KEYS[name].read is config.duration:
-        return f'"{durations.written(value)}"'
-    if config.KEYS[name].read is amounts.size:
-        return f'"{amounts.written(value)}"'
-    if isinstance(value, list | str | dict):
-        return msgspec.json.encode(value).decode()
-    return str(value)

@@ -7,30 +7,13 @@ import click
 
 from raymond import pasted
 from raymond.cli import flags, internal_mode, loop_flags, loop_group, loop_verbs
-from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
-from raymond.cli.help import LIMITS, NAMES, TASK, Command, flag
+from raymond.cli.help import NAMES, Command
 from raymond.cli.loop_start import Start
 from raymond.control import inside
 from raymond.errors import UsageError
 from raymond.loops import person, starting
 from raymond.loops.settings import SESSION
-
-_OWN = (
-    flag(
-        LIMITS,
-        "--max-sessions",
-        "most",
-        often=True,
-        type=Count(0),
-        default=5,
-        metavar="N",
-        help="Items at most (5; 0 for no limit).",
-    ),
-    flag(TASK, "--require-verify", is_flag=True, help="Pass over items without a check."),
-    flag(TASK, "--from-session", metavar="FILE", help="Begin with the queue of this session log, not of the newest."),
-    *loop_flags.COMMON,
-)
 
 
 @click.group("continuous-session", context_settings=NAMES, no_args_is_help=False)
@@ -41,24 +24,14 @@ def command() -> None:
 
 
 @command.command("start", cls=Command)
-@flags.looping(_OWN, loop_flags.WITHOUT)
+@flags.looping(loop_flags.own(SESSION))
 def start(given: StartFlags, **own: Any) -> int:
     """Start the loop, or resume the one that was cut off here."""
-    begin = Start(SESSION, given, own, "--max-sessions", "raymond continuous-session edit opens the queue")
-    return begin(_settings(own))
-
-
-def _settings(own: dict[str, Any]) -> dict[str, Any]:
-    """The settings that only this loop has."""
-    return {
-        "most": own["most"],
-        "require_verify": own["require_verify"],
-        "source": own["from_session"] or "",
-    }
+    return Start(SESSION, given, own, "raymond continuous-session edit opens the queue")()
 
 
 @command.command("edit")
-@loop_group.DOCS
+@loop_flags.DOCS
 @click.option("--from-checkout", is_flag=True, help=loop_group.FROM_CHECKOUT)
 def edit(docs: str, from_checkout: bool) -> int:
     """Open the queue in your editor; also while an agent works, and then it counts for the next item."""
@@ -82,7 +55,7 @@ def _edit(path: str) -> None:
 
 @command.command("learn")
 @click.argument("text")
-@loop_group.DOCS
+@loop_flags.DOCS
 def learn(text: str, docs: str) -> int:
     """Tell every later session TEXT, through docs/critical-learnings.md."""
     inside.check_by_hand("continuous-session learn")
@@ -94,4 +67,4 @@ def learn(text: str, docs: str) -> int:
 
 
 loop_group.add_to(command, SESSION, starting.WORKFLOW)
-internal_mode.add_to(command, SESSION, _OWN[: -len(loop_flags.COMMON)], _settings)
+internal_mode.add_to(command, SESSION)

@@ -8,9 +8,9 @@ import msgspec
 
 from raymond import durations
 from raymond.control.plan import FirstStep, Limit, Plan, PlannedGate
+from raymond.control.settings import OPTIONS, Row
 from raymond.errors import Diagnostic, Error, WorkflowError
 from raymond.faces import errors, trusting, words
-from raymond.faces.dollars import dollars
 from raymond.faces.foreign_text import hung, width_of
 from raymond.language.check import expected
 from raymond.text import visible
@@ -151,10 +151,10 @@ def _limits(plan: Plan) -> list[str]:
     start = plan.start
     guessed = f"; {words.estimate(start, plan.programs)}" if plan.guessed else ""
     return [
-        f"budget:   {dollars(start.budget) if start.budget else 'none'} ({start.budget_from}){guessed}",
-        _line("steps", str(start.max_iterations or "no limit"), plan.iterations),
-        _line("time", durations.show(start.max_time) if start.max_time else "no limit", plan.time),
-        _line("turns", str(start.max_turns or "no limit"), plan.turns),
+        *(
+            f"{_limit(OPTIONS[name], limit)}{guessed if name == 'budget' else ''}"
+            for name, limit in plan.limits.items()
+        ),
         f"parallel: up to {start.max_turns_at_once} turns of a backend, {start.max_scripts_at_once} scripts",
         f"silence:  a step that prints nothing for {durations.show(plan.silence)} is ended",
     ]
@@ -192,5 +192,5 @@ def _gate_document(gate: PlannedGate, found: Found | None) -> dict[str, object]:
     }
 
 
-def _line(name: str, shown: str, limit: Limit) -> str:
-    return f"{name + ':':<9} {shown} ({limit.origin})"
+def _limit(row: Row, limit: Limit) -> str:
+    return f"{row.word + ':':<9} {row.kind.show(limit.value) if limit.value else 'no limit'} ({limit.origin})"

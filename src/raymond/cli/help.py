@@ -5,11 +5,12 @@ from typing import Any, TypeVar
 
 import click
 
-TASK, CHECKS, AGENTS, LIMITS, RIGHTS, GIT, TOLD = "Task", "Checks", "Agents", "Limits", "Rights", "Git", "Output"
+from raymond.control.settings import AGENTS, CHECKS, GIT, LIMITS, RIGHTS, TASK, TOLD
+
 ONE, MANY = "One agent", "Many runs"
 _GROUPS = (TASK, ONE, MANY, CHECKS, AGENTS, LIMITS, RIGHTS, GIT, TOLD)
 """In this order."""
-_Called = TypeVar("_Called", bound=Callable[..., Any])
+Called = TypeVar("Called", bound=Callable[..., Any])
 NAMES = {"help_option_names": ["-h", "--help"]}
 
 
@@ -22,7 +23,7 @@ class Flag(click.Option):
         self.often = often
 
 
-def flag(group: str, *names: str, often: bool = False, **more: Any) -> Callable[[_Called], _Called]:
+def flag(group: str, *names: str, often: bool = False, **more: Any) -> Callable[[Called], Called]:
     """Decorate a command with a flag of a group."""
     return click.option(*names, cls=Flag, group=group, often=often, **more)
 

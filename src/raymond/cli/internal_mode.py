@@ -6,18 +6,19 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable
 from time import monotonic, sleep, time
 from typing import Any
 
 import click
 
-from raymond.cli import background, flags, loop_flags, loop_verbs, texts
-from raymond.cli.flags import Duration, LimitFlags, ShowFlags, StartFlags
+from raymond.cli import background, loop_flags, loop_verbs, texts
+from raymond.cli.flags import ShowFlags, StartFlags
 from raymond.cli.help import Command
 from raymond.cli.loop_start import Start
+from raymond.cli.value import Value
 from raymond.control import runs, steer
 from raymond.control.handle import RunHandle
+from raymond.control.settings import duration
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
 from raymond.language.refusal import Refusal
@@ -29,9 +30,8 @@ from raymond.loops.next_item import LEASE
 from raymond.redaction import Secrets
 
 _Document = dict[str, Any]
-_WITHOUT = {"--pause", "--pause-on-fail", "--summary-prompt", "--workflow", "--yes", "--create-tasks"}
-"""Flags of loops that are about agents and scripts that Raymond starts."""
-_UNUSED: _Document = {"pause": 0.0, "pause_on_fail": False, "summary_prompt": "", "create_tasks": False, "yes": True}
+_WITHOUT = {"pause", "closing", "workflow", "yes", "create_tasks"}
+"""Settings of loops that are about agents and scripts that Raymond starts."""
 _CONTINUING = frozenset(["docs", "as_json", "resumes", "wait", "starts"])
 """Flags of `next` that are not only for a loop that begins."""
 _OPENS = "docs/loops.md of Raymond says what a loop works through"
@@ -46,18 +46,20 @@ _WAITS = 3
 """The exit code when a person has to decide first."""
 
 
-def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Callable[[_Document], _Document]) -> None:
-    """Give the group of a loop these commands; `own` are flags that only it has, of which `settings` makes settings."""
+def add_to(group: click.Group, loop: str) -> None:
+    """Give the group of a loop these commands."""
     as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-    waits = click.option("--wait", type=Duration(), default=_WAIT, metavar="TIME", help="Wait for checks (60s).")
+    waits = click.option("--wait", type=Value(duration), default=_WAIT, metavar="TIME", help="Wait for checks (60s).")
     options = (
         as_json,
         waits,
         click.option("--resume", "resumes", is_flag=True, help="Hand out an item again that is open."),
         click.option("--start", "starts", is_flag=True, help="If no loop is open, begin one, with these flags:"),
         click.option("--id", "id_", default="", metavar="ID", help="Name the loop; the id must be new."),
-        click.option("--max-time", type=Duration(), metavar="TIME", help="Begin no item after this long, e.g. 2h."),
-        *(one for one in (*own, *loop_flags.COMMON) if not set(flags.option(one).opts) & _WITHOUT),
+        click.option(
+            "--max-time", type=Value(duration), metavar="TIME", help="Begin no item after this long, e.g. 2h."
+        ),
+        *loop_flags.own(loop, _WITHOUT),
     )
 
     def next_(as_json: bool, wait: float, resumes: bool, starts: bool, **given: Any) -> int:
@@ -68,11 +70,10 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Callab
         there = _find(loop, given["docs"])
         if starts and (there is None or there.run.is_over):
             deadline = 0.0 if given["max_time"] is None else time() + given["max_time"]
-            more = {**settings(given | _UNUSED), "internal": True, "deadline": deadline}
-            flags_ = StartFlags(id_=given["id_"], workspace="copy", limits=LimitFlags(budget=0.0))
-            start = Start(loop, flags_, given | _UNUSED, "", _OPENS)
+            flags_ = StartFlags(run={"id": given["id_"], "workspace": "copy", "budget": 0.0})
+            start = Start(loop, flags_, given | {"yes": True}, _OPENS)
             with contextlib.redirect_stdout(io.StringIO()) as told:
-                begun = start.begin(more)
+                begun = start.begin(internal=True, deadline=deadline, pause=0.0)
             if isinstance(begun, int):
                 nothing = {"status": "done", "ended": "nothing to do", "summary": told.getvalue()}
                 return _print(nothing, as_json=as_json)
@@ -89,7 +90,7 @@ def add_to(group: click.Group, loop: str, own: tuple[Any, ...], settings: Callab
     group.command("next", cls=Command, hidden=True)(next_)
 
     @group.command("record", hidden=True)
-    @loop_flags.COMMON[0]
+    @loop_flags.DOCS
     @as_json
     @waits
     @click.option("--failed", metavar="REASON", help="The agent did not end; this uses up one attempt.")

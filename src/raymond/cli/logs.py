@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from raymond import amounts
 from raymond.cli import choice
-from raymond.cli.count import Count
 from raymond.cli.names import AGENT, RUN
+from raymond.cli.value import Value
 from raymond.control import history, runs
 from raymond.control.follow import Follower
 from raymond.errors import UsageError
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 @click.option("--agent", type=AGENT, metavar="A", help="Only what concerns agent A.")
 @click.option("--agents", "every", is_flag=True, help="Of a loop, every line of its agents.")
 @click.option("--text", "in_full", is_flag=True, help="What was said: each step's prompt, reply, tools and output.")
-@click.option("--step", type=Count(), metavar="N", help="What step N was sent and what it said.")
-@click.option("--tail", type=Count(), metavar="N", help="The last N lines; with --text, steps.")
+@click.option("--step", type=Value(amounts.count), metavar="N", help="What step N was sent and what it said.")
+@click.option("--tail", type=Value(amounts.count), metavar="N", help="The last N lines; with --text, steps.")
 @click.option("--since", metavar="TIME", help="Not what is older: 10m, 14:30, 2026-01-15.")
 @click.option("--debug-dir", type=click.Path(file_okay=False), metavar="DIR", help="Write every step as files to DIR.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout.")

@@ -1,110 +1,93 @@
 """The flags that loops have in common, and the settings they make."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import Annotated, Any
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond import durations
-from raymond.cli.count import Count
-from raymond.cli.flags import Duration, option
-from raymond.cli.help import CHECKS, GIT, LIMITS, TASK, flag
+from raymond.cli.flags import of_row, table
+from raymond.cli.value import Value
+from raymond.control.settings import GIT, LIMITS, SWITCH, TASK, TEXT, Row, choice, count, duration, rows
 from raymond.errors import UsageError
-from raymond.loops.settings import ON_DIRTY, ON_FAIL, ON_REPEAT, ON_REVIEW, Settings
+from raymond.loops.settings import ON_DIRTY, RALPH, SESSION, STORIES, TASKS, Settings
 from raymond.text import digits
 
-WITHOUT = ("--input", "--max-iterations", "--run-gates", "--max-parallel")
-"""Flags of `run` that a loop does not have, or has with another meaning."""
-COMMON = (
-    flag(TASK, "--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs)."),
-    flag(LIMITS, "--attempts", type=Count(), default=2, metavar="N", help="Fresh sessions for an item (2)."),
-    flag(
-        LIMITS,
-        "--on-fail",
-        often=True,
-        type=click.Choice(ON_FAIL),
-        default="skip",
-        help="When its attempts are used up (skip).",
+MOST = {
+    SESSION: ("--max-sessions", 5, "Items"),
+    RALPH: ("--max-iterations", 10, "Iterations"),
+    TASKS: ("--max-iterations", 10, "Tasks"),
+    STORIES: ("--max-stories", 3, "Stories"),
+}
+"""The flag that limits what a loop counts, what holds without it, and what it counts."""
+_ITEMS, _ALL = (SESSION, TASKS, STORIES), (SESSION, TASKS, STORIES, RALPH)
+
+
+class Start(Struct):
+    """What is said about one start of a loop, and not kept with it."""
+
+    pin_prompt: Annotated[
+        bool, Row("Read the prompt once; changes of its file do not count.", SWITCH, TASK, where=(RALPH,))
+    ] = False
+    no_commit: Annotated[
+        bool, Row("Make no branch: what counts comes into the checkout at the end.", SWITCH, GIT, where=_ITEMS)
+    ] = False
+    on_dirty: Annotated[
+        str, Row("Whether agents find your uncommitted changes.", choice(*ON_DIRTY), GIT, where=_ALL)
+    ] = "snapshot"
+    since: Annotated[str, Row("Begin with this commit.", TEXT, GIT, flag="--from", metavar="REF", where=_ALL)] = ""
+    workflow: Annotated[
+        str,
+        Row(
+            "Run the workflow in DIR, made with eject.",
+            TEXT,
+            TASK,
+            metavar="DIR",
+            where=_ALL,
+        ),
+    ] = ""
+    yes: Annotated[bool, Row("Do not ask whether to resume a loop that was cut off.", SWITCH, TASK, where=_ALL)] = False
+
+
+def own(loop: str, without: Collection[str] = ()) -> list[Any]:
+    """The flags of a loop that `run` does not have."""
+    flag, most, items = MOST[loop]
+    limit = Row(f"{items} at most; 0: no limit.", count(0), LIMITS, default=most, flag=flag, often=True, name="most")
+    instead = _OF_RALPH if loop == RALPH else {}
+    found = [limit, *table(Settings, loop, instead=instead), *table(Start, loop)]
+    return [of_row(row) for row in found if row.name not in without]
+
+
+_ROWS = rows(Settings)
+DOCS = of_row(_ROWS["docs"])
+_OF_RALPH = {
+    "on_fail": replace(
+        _ROWS["on_fail"], about="What follows a red iteration.", kind=choice("skip", "pause"), often=False
     ),
-    flag(
-        LIMITS,
-        "--max-failures",
-        type=Count(),
-        default=3,
-        metavar="N",
-        help="Failures of an item in a row, until --on-repeat (3).",
+    "max_failures": replace(
+        _ROWS["max_failures"], about="Iterations in a row in which the agent's program fails, until a person is asked."
     ),
-    flag(
-        LIMITS,
-        "--on-repeat",
-        type=click.Choice(ON_REPEAT),
-        default="block",
-        help="What follows after --max-failures (block).",
-    ),
-    flag(LIMITS, "--pause", type=Duration(), default=2.0, metavar="TIME", help="Between two items (2s)."),
-    flag(LIMITS, "--pause-on-fail", is_flag=True, help="Wait for a person after an item that failed."),
-    flag(CHECKS, "--gate-timeout", type=Duration(), default=600.0, metavar="TIME", help="For one check (10m)."),
-    flag(GIT, "--no-commit", is_flag=True, help="Make no branch: what counts comes into the checkout at the end."),
-    flag(GIT, "--branch", often=True, metavar="NAME|current", help="The branch that gets the commits (raymond/ID)."),
-    flag(
-        GIT,
-        "--on-dirty",
-        type=click.Choice(ON_DIRTY),
-        default="snapshot",
-        help="Whether agents find your uncommitted changes (snapshot).",
-    ),
-    flag(GIT, "--from", "since", metavar="REF", help="Begin with this commit."),
-    flag(CHECKS, "--allow", multiple=True, metavar="PATTERN", help="Run only checks that match one of these."),
-    flag(CHECKS, "--deny", multiple=True, metavar="PATTERN", help="Run no check that matches."),
-    flag(TASK, "--accept-proposed", is_flag=True, help="Also run items that agents have proposed."),
-    flag(
-        CHECKS,
-        "--on-review",
-        type=click.Choice(ON_REVIEW),
-        default="set-aside",
-        help="A change that a person must see (set-aside).",
-    ),
-    flag(TASK, "--summary-prompt", default="", metavar="TEXT", help="An agent also writes a closing paragraph."),
-    flag(
-        TASK,
-        "--workflow",
-        metavar="DIR",
-        help="Run the workflow in DIR, made with eject, instead of the one that ships.",
-    ),
-    flag(TASK, "--yes", is_flag=True, help="Do not ask whether to resume a loop that was cut off."),
-)
+}
+"""What means something else where there are no items."""
 
 
 def settings(loop: str, id: str, given: dict[str, Any], **more: Any) -> Settings:
-    """The settings that the flags of a loop make."""
-    for option_, name in (("--branch", "branch"), ("--from", "since")):
+    """The settings that the flags of a loop make; `more` are those that no flag says."""
+    for flag, name in (("--branch", "branch"), ("--from", "since")):
         if given[name] == "":
-            raise UsageError(f"{option_} is empty", hint="is the variable it comes from set?")
-    return Settings(
-        loop=loop,
-        docs=given["docs"],
-        attempts=max(1, given["attempts"]),
-        on_fail=given["on_fail"],
-        max_failures=max(1, given["max_failures"]),
-        on_repeat=given["on_repeat"],
-        pause=given["pause"],
-        pause_on_fail=given["pause_on_fail"],
-        gate_timeout=given["gate_timeout"],
-        branch=_branch(id, given),
-        applies=given["no_commit"] or given["branch"] == "current",
-        accept_proposed=given["accept_proposed"],
-        on_review=given["on_review"],
-        allow=tuple(given["allow"]),
-        deny=tuple(given["deny"]),
-        closing=given["summary_prompt"],
-        typed=_typed(),
-        **more,
-    )
+            raise UsageError(f"{flag} is empty", hint="is the variable it comes from set?")
+    said = {name: given[name] for name in (*_ROWS, "most") if given.get(name) is not None}
+    said |= {"branch": _branch(id, given), "typed": _typed()}
+    applies = bool(given.get("no_commit")) or given["branch"] == "current"
+    return Settings(**said | {"loop": loop, "applies": applies} | more)
 
 
 def _branch(id: str, given: dict[str, Any]) -> str:
     """The branch of a loop: its own, or the one that was named."""
-    if given["no_commit"]:
+    if given.get("no_commit"):
         return ""
     return given["branch"] if given["branch"] not in (None, "current") else f"raymond/{id}"
 
@@ -123,33 +106,10 @@ def _typed() -> dict[str, list[str]]:
 
 def _written(option: click.Option, value: Any) -> str:
     """A value of a flag as a person types it."""
-    if isinstance(option.type, Duration):
+    if isinstance(option.type, Value) and option.type.read is duration:
         return durations.written(value)
     return digits(value) if isinstance(value, float) else str(value)
 
 
-_ONCE = ("id_", "since", "from_session", "yes", "dry_run", "detach", "as_json", "resumes", "starts", "wait")
+_ONCE = ("id", "id_", "since", "source", "yes", "dry_run", "detach", "as_json", "resumes", "starts", "wait")
 """Parameters that say nothing about the next start."""
-_OF_ITEMS = (
-    "--attempts",
-    "--on-fail",
-    "--max-failures",
-    "--on-repeat",
-    "--allow",
-    "--deny",
-    "--accept-proposed",
-)
-DEFAULTS: dict[str, Any] = {
-    "attempts": 1,
-    "on_fail": "skip",
-    "on_repeat": "pause",
-    "accept_proposed": False,
-    "allow": (),
-    "deny": (),
-}
-"""What the flags of items would say where there are none."""
-
-
-def is_of_items(decorate: Any) -> bool:
-    """Whether a flag says something only about items of a queue."""
-    return bool(set(option(decorate).opts) & set(_OF_ITEMS))

@@ -5,11 +5,11 @@ import click
 from raymond.cli import flags, internal_mode, loop_verbs
 from raymond.cli.flags import ResumeFlags
 from raymond.cli.help import Command
+from raymond.cli.loop_flags import DOCS
 from raymond.control import inside
 from raymond.loops import person
 from raymond.loops.settings import RALPH, STORIES, TASKS
 
-DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of session logs and records (docs).")
 FROM_CHECKOUT = "Take over what you edited in the checkout."
 
 

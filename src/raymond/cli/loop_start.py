@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from raymond.cli import background, choice, dry_run, flags, foreground, loop_flags, loop_verbs, prompt
 from raymond.cli import run as runs_of
 from raymond.cli.flags import StartFlags
+from raymond.cli.loop_flags import MOST
 from raymond.control import plan, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
@@ -30,27 +31,25 @@ from raymond.loops.starting import Draft
 class Start:
     """One start of a loop, as it was typed."""
 
-    def __init__(self, loop: str, given: StartFlags, own: dict[str, Any], most: str, opens: str) -> None:
+    def __init__(self, loop: str, given: StartFlags, own: dict[str, Any], opens: str) -> None:
         self.loop = loop
         self.given = given
         self.own = own
-        self.most = most
-        """The flag that limits the items."""
         self.opens = opens
         """How a person gets at what the loop works through."""
 
-    def __call__(self, more: dict[str, Any]) -> int:
-        """Start the loop, or resume the one that was cut off here; `more` are settings that only this loop has."""
-        begun = self.begin(more)
+    def __call__(self) -> int:
+        """Start the loop, or resume the one that was cut off here."""
+        begun = self.begin()
         if isinstance(begun, int):
             return begun
         return (background.start if self.given.show.detach else foreground.drive)(begun, self.given.show)
 
-    def begin(self, more: dict[str, Any]) -> RunHandle | int:
-        """The run of a loop that has begun; the exit code if none has."""
+    def begin(self, **more: Any) -> RunHandle | int:
+        """The run of a loop that has begun, with `more` settings that no flag says; the exit code if none has."""
         self.given, options, configuration = runs_of.choose(self.given)
         foreground.check(self.given.show, dry=self.given.dry_run)
-        options.id = starting.new_id(self.loop, self.given.id_, dry=self.given.dry_run)
+        options.id = starting.new_id(self.loop, self.given.run["id"], dry=self.given.dry_run)
         starting.check_new(options.id)
         checkout = opening.here(self.own["docs"], owned=(*RECORDS, *PLANS))
         found = finding.look(runs.here(), checkout, self.loop)
@@ -152,7 +151,7 @@ class Start:
         print(f"queue:    {agenda.where}")
         for number, item in enumerate(agenda.selection.ready, 1):
             check = " && ".join(one.run for one in item.commands) or ("a person" if item.criteria else "no check")
-            later = "" if number <= most or item.group else f" (not in this run: {self.most})"
+            later = "" if number <= most or item.group else f" (not in this run: {MOST[self.loop][0]})"
             print(said(f"  {number}. {item.title}: {check}{later}", sys.stdout))
         for title, why in agenda.passed():
             print(said(f"  -  {title}: {why}", sys.stdout))

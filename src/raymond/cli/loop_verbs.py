@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from raymond import pasted
 from raymond.cli import background, foreground, loop_questions, loop_resuming, moves, prompt
-from raymond.cli.flags import LimitFlags, ResumeFlags, ShowFlags
+from raymond.cli.flags import CONTINUED, ResumeFlags, ShowFlags
 from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
@@ -20,9 +20,7 @@ from raymond.loops.finding import Found
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS, UNITS
 
-_HEEDED = frozenset(
-    ["yes", "docs", "cd", *(one for one in LimitFlags.__struct_fields__), *(one for one in ShowFlags.__struct_fields__)]
-)
+_HEEDED = CONTINUED | {"yes", "docs", "cd"}
 """Flags that count for a loop that is resumed as well."""
 _NAMES = {SESSION: "continuous session", RALPH: "ralph loop", TASKS: "task loop", STORIES: "story loop"}
 

@@ -10,37 +10,19 @@ from raymond.faces.lines import Lines
 
 def ask(run: RunHandle, given: ResumeFlags) -> str:
     """Move an agent and change limits as asked; says who received that when another process drives the run."""
-    left, limits = "", given.limits
-    agent = agents.meant(run.project, run.id, given.agent) if given.agent else ""
-    if limits.given or given.roots:
-        changed = steer.change_limits(
-            run.project,
-            run.id,
-            budget=limits.budget,
-            max_iterations=limits.max_iterations,
-            max_time=limits.max_time,
-            max_turns=limits.max_turns,
-            allowed_tools=_tools(run, given),
-            roots=given.roots,
-            on_ask=limits.on_ask or "",
-            force=given.force,
-            face=Lines(),
-        )
+    left, agent = "", agents.meant(run.project, run.id, given.agent) if given.agent else ""
+    if changes := given.changes:
+        if changes.pop("allow_gate_commands", False):
+            from raymond.control import gate_tools
+
+            tools = [*changes.get("allow_tools", ()), *gate_tools.of_run(run.project, run.read())]
+            changes["allow_tools"] = tuple(dict.fromkeys(tools))
+        changed = steer.change_limits(run.project, run.id, changes, force=given.force, face=Lines())
         left = delivery.words(changed, run.id)
     if agent:
         # After the limits: an agent that tries again needs the tools that are allowed now.
         left = delivery.words(_move(run, given, agent), run.id, agent)
     return left
-
-
-def _tools(run: RunHandle, given: ResumeFlags) -> list[str]:
-    """The tools that are allowed from now on."""
-    tools = list(given.limits.allow_tools)
-    if not given.limits.allow_gate_commands:
-        return tools
-    from raymond.control import gate_tools
-
-    return list(dict.fromkeys([*tools, *gate_tools.of_run(run.project, run.read())]))
 
 
 def _move(run: RunHandle, given: ResumeFlags, agent: str) -> Delivery:

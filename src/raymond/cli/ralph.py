@@ -23,9 +23,8 @@ from raymond.cli import (
     loop_verbs,
 )
 from raymond.cli import run as runs_of
-from raymond.cli.count import Count
 from raymond.cli.flags import StartFlags
-from raymond.cli.help import CHECKS, GIT, LIMITS, NAMES, TASK, Command, Starting, flag
+from raymond.cli.help import NAMES, Command, Starting
 from raymond.control import plan, runs
 from raymond.control.gate import Where, try_out
 from raymond.control.start import Choices
@@ -37,46 +36,9 @@ from raymond.language.ways import Way, narrowed
 from raymond.loops import checks, finding, iterations, opening, starting
 from raymond.loops.documents import Folder
 from raymond.loops.ledger import Ledger
-from raymond.loops.settings import COMMIT, RALPH, Settings
+from raymond.loops.settings import RALPH, Settings
 
-_OWN = (
-    click.argument("prompt", type=click.Path()),
-    flag(
-        LIMITS,
-        "--max-iterations",
-        "most",
-        often=True,
-        type=Count(0),
-        default=10,
-        metavar="N",
-        help="At most (10; 0 for no limit).",
-    ),
-    flag(
-        CHECKS,
-        "--gate",
-        often=True,
-        metavar="CMD",
-        help="An iteration counts, and is committed, only when this is green.",
-    ),
-    flag(TASK, "--until", often=True, metavar="TEXT", help="Done when the agent says <promise>TEXT</promise>."),
-    flag(TASK, "--goal", metavar="CONDITION", help="Done when a small model judges that this is met."),
-    flag(
-        GIT,
-        "--commit",
-        type=click.Choice(COMMIT),
-        help="Which iterations are committed (green; without --gate, all that changed something).",
-    ),
-    flag(
-        LIMITS,
-        "--max-failures",
-        type=Count(),
-        default=3,
-        metavar="N",
-        help="Ask a person after N iterations in a row in which the agent's program failed (3).",
-    ),
-    flag(TASK, "--pin-prompt", is_flag=True, help="Read the prompt once; changes of its file do not count."),
-    *(one for one in loop_flags.COMMON if not loop_flags.is_of_items(one)),
-)
+_OWN = (click.argument("prompt", type=click.Path()), *loop_flags.own(RALPH))
 
 
 @click.group("ralph", cls=Starting, context_settings=NAMES, no_args_is_help=False)
@@ -85,12 +47,12 @@ def command() -> None:
 
 
 @command.command("start", cls=Command)
-@flags.looping(_OWN, loop_flags.WITHOUT)
+@flags.looping(_OWN)
 def start(given: StartFlags, prompt: str, **own: Any) -> int:
     """Start the loop over PROMPT, or resume the one that was cut off here."""
     given, options, configuration = runs_of.choose(given)
     foreground.check(given.show, dry=given.dry_run)
-    id = starting.new_id(RALPH, given.id_, dry=given.dry_run)
+    id = starting.new_id(RALPH, given.run["id"], dry=given.dry_run)
     starting.check_new(id)
     options.id = id
     settings = _settings(id, prompt, own)
@@ -207,20 +169,8 @@ def _settings(id: str, prompt: str, own: dict[str, Any]) -> Settings:
             raise UsageError(
                 f"--{name} is empty", hint=f"leave it out, or say what --{name} is: a variable may not be set"
             )
-        own[name] = own[name] or ""
-    commit = "never" if own["no_commit"] else own["commit"] or "green"
-    return loop_flags.settings(
-        RALPH,
-        id,
-        {**loop_flags.DEFAULTS, **own},
-        most=own["most"],
-        prompt=os.path.relpath(prompt),
-        gate=own["gate"],
-        until=own["until"],
-        goal=own["goal"],
-        commit=commit,
-        pin=text if own["pin_prompt"] else "",
-    )
+    prompt, pin = os.path.relpath(prompt), text if own["pin_prompt"] else ""
+    return loop_flags.settings(RALPH, id, own, prompt=prompt, pin=pin, attempts=1)
 
 
 def _read(prompt: str) -> str:

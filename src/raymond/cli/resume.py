@@ -36,20 +36,20 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         from raymond.cli import resume_all
 
         return resume_all.resume(given, how)
-    run = choice.change(id_, "change" if given.agent or given.limits.given or given.roots else "resume")
+    run = choice.change(id_, "change" if given.agent or given.changes else "resume")
     if not id_ and naming.actable([runs.row(run.project, run.id)], "resume"):
         print(f"resuming {run.id}", file=sys.stderr)
     steer.check_resume(run.project, run.start)
     if given.show.notify:
         inside.check_person("resume --notify")
-    run.trusts_now = given.trust_project
+    run.trusts_now = given.run["trust_project"]
     foreground.check(given.show)
-    if given.renew or given.show.detach or given.limits.given or given.roots or given.agent or given.cd:
+    if given.renew or given.show.detach or given.changes or given.agent or given.cd:
         folded = run.read()
         if folded.final_status == "cancelled" or (folded.is_over and not given.agent and not given.cd):
             return foreground.drive(run, given.show, how)
         if not runs.is_driven(run.project.run(run.id)):
-            steer.check_limits(folded, max_iterations=given.limits.max_iterations, max_turns=given.limits.max_turns)
+            steer.check_limits(folded, given.changes)
     if given.cd:
         run = _move(run, given)
     if run.start.loop:
@@ -61,10 +61,10 @@ def command(id_: str | None, given: ResumeFlags) -> int:
 
         renamed = dict(map(pair, given.renamed))
         to = given.goto or ""
-        done = upgrade(run.project, run.id, renamed, to=to, force=given.force, strict=given.strict)
+        done = upgrade(run.project, run.id, renamed, to=to, force=given.force, strict=given.run["strict"])
         print(words.line(done.changed), file=sys.stderr)
         sys.stderr.write(errors.warnings(done.warnings))
-    elif given.strict:
+    elif given.run["strict"]:
         from raymond.control import upgrade as upgrades
 
         upgrades.check(run.project, run.read())

@@ -39,7 +39,7 @@ def resume(given: ResumeFlags, how: Resumption) -> int:
         return 1
     for row in rows:
         run = handle.of(row)
-        run.trusts_now = given.trust_project
+        run.trusts_now = given.run["trust_project"]
         worst = max(worst, _resume(run, given.show, how))
     return worst
 

@@ -14,7 +14,7 @@ def check(id: str | None, given: ResumeFlags) -> None:
     if given.input_ is not None and given.goto is None:
         raise UsageError("--input goes with --goto", hint="raymond resume ID --agent main --goto STATE --input TEXT")
     many = "--all" if given.every else "--here" if given.here else ""
-    if many and (id or given.agent or given.renew or given.limits.given or given.roots):
+    if many and (id or given.agent or given.renew or given.changes):
         raise UsageError(f"{many} is for every run, not for one", hint=f"raymond resume {many}")
     if given.dry_run and not many:
         raise UsageError("--dry-run goes with --all", hint="raymond resume --all --dry-run")

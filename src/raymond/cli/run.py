@@ -14,6 +14,7 @@ from raymond.cli.flags import StartFlags
 from raymond.cli.help import Command
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
+from raymond.control.settings import KEYS
 from raymond.control.start import Loaded
 from raymond.errors import Error, JournalError, UsageError, WorkflowError
 from raymond.faces.foreign_text import said
@@ -44,7 +45,7 @@ def prepared(path: str, given: StartFlags) -> tuple[Loaded, StartFlags, start.Ch
         hint = f"raymond run {pasted.word(path, 'PATH')} --dry-run --run-gates"
         raise UsageError("--run-gates needs --dry-run", hint=hint)
     _check(path, given)
-    loaded = start.load(path, texts.overrides(given.settings))
+    loaded = start.load(path, texts.overrides(given.run["overrides"]))
     given, options, _ = choose(given)
     foreground.check(given.show)
     return loaded, given, options
@@ -66,14 +67,14 @@ def rehearse(path: str, given: StartFlags) -> int:
     loaded = None
     try:
         _check(path, given)
-        loaded = start.load(path, texts.overrides(given.settings))
+        loaded = start.load(path, texts.overrides(given.run["overrides"]))
         given, options, settings = choose(given)
         foreground.check(given.show, dry=True)
         # With --json every finding is in the document, and the exit code says that it would be refused.
         refuses, options.strict = options.strict, options.strict and not given.show.as_json
         made = plan.plan(loaded, options, settings)
     except Error as error:
-        names = [pair.partition("=")[0] for pair in given.variables]
+        names = [pair.partition("=")[0] for pair in given.run["variables"]]
         refused = error.diagnostics if isinstance(error, WorkflowError) else ()
         told = {(one.message, one.file, one.line) for one in refused}
         found = plan.doubts_of(loaded, names) if loaded else []
@@ -112,11 +113,11 @@ def _show(made: "Plan", given: StartFlags) -> int:
 
 def choose(given: StartFlags) -> tuple[StartFlags, start.Choices, config.Config]:
     """Go where the run is to start; what it starts with there."""
-    given = flags.go_to(given)
-    settings = flags.configuration(config.tree_of(os.getcwd()), given)
+    typed, given = flags.options(given), flags.go_to(given)
+    settings = start.configuration(typed)
     if settings.unused:
         _mention_unused(settings)
-    options = start.configured(flags.options(given), settings, config.site_rules())
+    options = start.configured(typed, settings, config.site_rules())
     options.apart, options.recording = given.show.detach, foreground.recording(given.show)
     return given, options, settings
 
@@ -165,9 +166,7 @@ def _warn(run: RunHandle, path: str) -> None:
 
 def _mention_unused(settings: config.Config) -> None:
     """Say which settings of the project are not used because they would widen what is set."""
-    from raymond.cli.config import written
-
-    told = [f"{name} = {written(name, one.value)}" for name, one in settings.ignored.items()]
+    told = [f"{name} = {KEYS[name].kind.write(one.value)}" for name, one in settings.ignored.items()]
     if told:
         verb = "is" if len(told) == 1 else "are"
         where = next(iter(settings.unused.values())).origin

@@ -49,9 +49,9 @@ def command(path: str, given: StartFlags) -> int:
     With --id KEY it is started once: a repetition exits with 0 and starts nothing. If a kill or a shutdown cut off the
     run of KEY, a repetition continues it.
     """
-    if given.id_:
-        repetition.check_key(given.id_)
-    _check_input(given.input_)
+    if given.run["id"]:
+        repetition.check_key(given.run["id"])
+    _check_input(given.run["input"])
     if given.dry_run:
         return _rehearse(path, given)
     with _of_workflow():
@@ -90,21 +90,21 @@ def _of_workflow() -> Iterator[None]:
 
 def _rehearse(path: str, given: StartFlags) -> int:
     """Show what would start, or what a repetition would do; the exit code is that of the command itself."""
-    is_missing = not os.path.lexists(path)
+    is_missing, id = not os.path.lexists(path), given.run["id"]
     with _of_workflow():
-        if not repetition.is_known(given.id_, given.cd or os.getcwd()):
+        if not repetition.is_known(id, given.cd or os.getcwd()):
             code = run.rehearse(path, given)
             return WorkflowError.exit_code if is_missing and code else code
         loaded, given, options = run.prepared(path, msgspec.structs.replace(given, run_gates=False))
     before = repetition.of(loaded, options)
     if before is None:
-        raise RunNotFound(f"run `{given.id_}` has just been removed", hint="try again")
+        raise RunNotFound(f"run `{id}` has just been removed", hint="try again")
     if not before.same_input:
-        print(f"{given.id_} was started before, with another input, which it keeps", file=sys.stderr)
+        print(f"{id} was started before, with another input, which it keeps", file=sys.stderr)
     if before.is_cut_off:
-        print(f"{given.id_} was started before, and no process runs it: it would continue", file=sys.stderr)
+        print(f"{id} was started before, and no process runs it: it would continue", file=sys.stderr)
     else:
-        print(f"nothing would start: {_known(given.id_)}", file=sys.stderr)
+        print(f"nothing would start: {_known(id)}", file=sys.stderr)
     if given.show.as_json:
         _print(_begun(before), given.show)
     return 0

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from raymond.backends import registry
 from raymond.control import config
+from raymond.control.settings import KEYS
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.language import frontmatter, reach, reading
 from raymond.language.frontmatter import Mark
@@ -38,7 +39,7 @@ def of_start(loaded: Loaded, start: RunStarted) -> Iterator[Diagnostic]:
 
 def of_environment(environment: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Variables that were probably meant to be settings."""
-    known = {name.upper() for name, key in config.KEYS.items() if not key.table}
+    known = {name.upper() for name, row in KEYS.items() if not row.is_table}
     known |= {*_OURS, *(name.upper() for name in BUILT_IN), MARK.removeprefix(config.PREFIX)}
     for variable in sorted(environment):
         name = variable.removeprefix(config.PREFIX)

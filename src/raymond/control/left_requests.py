@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raymond.control.settings import OPTIONS
 from raymond.errors import Error
 from raymond.faces.lines import MARGIN
 from raymond.faces.summary import one_line
 from raymond.language.refusal import cut
+from raymond.machine import limits
 from raymond.machine.run import Run
 from raymond.machine.sender import Sender
 from raymond.store import inbox, journal, lock
@@ -25,12 +27,6 @@ if TYPE_CHECKING:
 _LEFT = "was left for a driver that died"
 _SHOWN = 10
 """Requests, and agents of pauses, that are named."""
-_FLAGS = {
-    "budget": "--budget",
-    "max_iterations": "--max-iterations",
-    "max_time": "--max-time",
-    "max_turns": "--max-turns",
-}
 _LISTS = {"allowed_tools": "--allow-tool", "roots": "--root"}
 
 
@@ -184,6 +180,7 @@ def _words(request: "Request") -> str:
 
 
 def _limits(request: "Request") -> str:
-    set_ = [f"{flag} {getattr(request, name):g}" for name, flag in _FLAGS.items() if getattr(request, name) is not None]
+    amounts = {name: getattr(request, name) for name in limits.NAMES}
+    set_ = [f"{OPTIONS[name].flags[-1]} {value:g}" for name, value in amounts.items() if value is not None]
     more = [f"{flag} {one}" for name, flag in _LISTS.items() for one in getattr(request, name)]
     return " ".join([*set_, *more, *([f"--on-ask {request.on_ask}"] if request.on_ask else [])])

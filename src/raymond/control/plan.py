@@ -8,11 +8,12 @@ from msgspec import Struct
 from raymond.backends import Backend, Direct, Turn, registry
 from raymond.control import doubts, programs, trust
 from raymond.control.config import Config
+from raymond.control.settings import OPTIONS
 from raymond.control.start import Choices, prepare
 from raymond.errors import Diagnostic
 from raymond.language import lint
 from raymond.language.workflow import State
-from raymond.machine import gates, variables
+from raymond.machine import gates, limits, variables
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
 from raymond.machine.events import Decision, Program, RunStarted
@@ -71,9 +72,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     files: int
     digest: str
     step: FirstStep
-    iterations: Limit
-    time: Limit
-    turns: Limit
+    limits: dict[str, Limit]
+    """By the names of the settings."""
     silence: float
     programs: list[Program] = []
     """What would answer prompts, wherever the entry can lead."""
@@ -107,9 +107,7 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         files=len(loaded.files),
         digest=loaded.digest,
         step=_step(project, run, placed, start, backends),
-        iterations=_limit(settings, "max_iterations", start.max_iterations),
-        time=_limit(settings, "max_time", start.max_time),
-        turns=Limit(start.max_turns, settings.settings["max_turns"].origin),
+        limits={name: _limit(settings, name, start) for name in OPTIONS if name in limits.NAMES},
         silence=start.timeout or settings["timeout"],
         programs=answers,
         heedless=[name for name, can in able.items() if not (can.permission_modes or can.tool_rules)],
@@ -145,8 +143,10 @@ def _gate(state: State) -> PlannedGate:
     )
 
 
-def _limit(settings: Config, key: str, value: float) -> Limit:
-    setting = settings.settings[key]
+def _limit(settings: Config, name: str, start: RunStarted) -> Limit:
+    setting, value = settings.settings[name], getattr(start, name)
+    if name == "budget":
+        return Limit(value, start.budget_from)
     return Limit(value, setting.origin if setting.value == value else "the workflow")
 
 

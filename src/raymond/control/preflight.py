@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from raymond import pasted
 from raymond.backends import Abilities, registry
 from raymond.control import config, interpreters
+from raymond.control.settings import SiteRules
 from raymond.errors import Diagnostic, UsageError, WorkflowError
 from raymond.language import frontmatter, judges, lint
 from raymond.language.frontmatter import Mark
@@ -90,7 +91,7 @@ def _exposed(workflow: Workflow) -> Iterator[Diagnostic]:
 # --- a run that continues
 
 
-def check_site(run: Run, rules: config.SiteRules, workflow: Workflow) -> None:
+def check_site(run: Run, rules: SiteRules, workflow: Workflow) -> None:
     """Refuse to continue a run that the site rules would not let start today."""
     start, rights, id = run.start, run.rights, run.start.workflow_id
     if (rights.skip or rights.mode == "bypassPermissions") and not rules.allow_skip_permissions:
@@ -152,7 +153,7 @@ def check_place(project: Project, run: Run) -> None:
 # --- what the person asks for
 
 
-def check_skip(settings: config.Config, rules: config.SiteRules, *, skips: bool) -> None:
+def check_skip(settings: config.Config, rules: SiteRules, *, skips: bool) -> None:
     """Refuse to skip permissions, by flag or by mode, where the site rules forbid it."""
     how = "--dangerously-skip-permissions" if skips else ""
     if settings["permission_mode"] == "bypassPermissions":

@@ -3,78 +3,33 @@
 import os
 from collections.abc import Mapping
 from time import time
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from raymond import __version__
 from raymond.backends import registry
 from raymond.control import config, doubts, exposure, inside, notifying, paths, preflight, programs
-from raymond.control.config import Config, SiteRules
+from raymond.control.config import Config
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
+from raymond.control.settings import KEYS, OPTIONS, SiteRules
+from raymond.control.settings import Options as Options
 from raymond.errors import Diagnostic, UsageError
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
 from raymond.machine.agent import SCRIPTED
 from raymond.machine.events import UNRECORDED, Decision, Recording, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
+from raymond.machine.run_started import TURNS_AT_ONCE
 from raymond.store import journal, loader, settings_file, sources
 from raymond.store import project as projects
 from raymond.store.loader import Loaded as Loaded
 from raymond.store.project import Project
 from raymond.store.run_folder import ID_FORM
 from raymond.system import git
-
-
-class Options(Struct, kw_only=True):
-    """What a person sets at the start; where it is None or empty, the settings decide."""
-
-    id: str = ""
-    input: str = ""
-    variables: dict[str, str] = {}
-    overrides: dict[str, dict[str, Any]] = {}
-    """Policy keys by state, above the frontmatter: `{"REVIEW.md": {"max_visits": 5}}`."""
-    backend: str = ""
-    model: str = ""
-    effort: str = ""
-    replies: str | None = None
-    """The text of a replies.yaml, for the scripted backend."""
-    budget: float | None = None
-    """Dollars; 0 for no limit."""
-    max_iterations: int | None = None
-    max_time: float | None = None
-    """Seconds, like every duration here."""
-    max_turns: int | None = None
-    max_parallel: int | None = None
-    timeout: float | None = None
-    tool_timeout: float | None = None
-    max_wait: float | None = None
-    patience: float | None = None
-    retryable: list[str] | None = None
-    roots: list[str] = []
-    permission_mode: str = ""
-    allowed_tools: list[str] | None = None
-    allow_gate_commands: bool = False
-    """Whether agents may run exactly the commands of the gates; a gate alone gives them no right."""
-    skip_permissions: bool = False
-    allow_start: bool = False
-    """Whether its steps may start runs that outlive it."""
-    allow_test_edits: bool = False
-    """Whether changes of what decides a check are accepted in advance."""
-    red_first: bool = False
-    """Whether checks also run before the work."""
-    workspace: Literal["", "here", "copy", "isolated"] = ""
-    """Where agents work; the workflow says it otherwise."""
-    on_ask: Literal["", "wait", "fail"] = ""
-    """What becomes of an agent that asks a person: it waits, or it fails, as is right where nobody can answer."""
-    notify: list[str] | None = None
-    trust_project: bool = False
-    """Let agents' programs use the settings that come with the project, this time."""
-    strict: bool = False
-    """Refuse what would only be warned of."""
 
 
 class Choices(Options, kw_only=True):
@@ -91,8 +46,6 @@ class Choices(Options, kw_only=True):
     prices: dict[str, Price] = {}
     unknown_turn_cost: float = UNKNOWN_TURN
     backend_was_typed: bool = False
-    small_model: str = ""
-    may_change: list[str] = []
     budget_from: str = ""
     most_budget: float = 0.0
     """The most that the site rules allow; 0 when they say nothing."""
@@ -101,15 +54,6 @@ class Choices(Options, kw_only=True):
     models: list[str] = []
     from_project: list[str] = []
     """The keys whose values come from the project, which may only lower what the workflow says."""
-
-
-_CONFIGURED = {
-    **{key: key for key in ("backend", "model", "effort", "budget", "max_iterations", "max_time", "max_turns")},
-    **{key: key for key in ("max_parallel", "timeout", "tool_timeout", "max_wait", "patience", "retryable")},
-    **{key: key for key in ("permission_mode", "notify")},
-    "allowed_tools": "allow_tools",
-}
-"""Options that the configuration can set too, and the keys they have there."""
 
 
 def load(path: str, overrides: Mapping[str, Mapping[str, Any]] = {}) -> Loaded:
@@ -126,9 +70,13 @@ def start(path: str, options: Options | None = None) -> RunHandle:
     """Begin a run of the workflow at `path` in the project here; the first decision is written, nothing is driven."""
     options = _checked(options if options is not None else Options())
     loaded = load(path, options.overrides)
-    said = {key: value for name, key in _CONFIGURED.items() if (value := getattr(options, name)) not in (None, "")}
-    settings = config.load(config.tree_of(os.getcwd()), flags=said)
-    return begin_here(loaded, configured(options, settings, config.site_rules()))
+    return begin_here(loaded, configured(options, configuration(options), config.site_rules()))
+
+
+def configuration(options: Options) -> Config:
+    """The settings here, with what `options` say."""
+    said = {name: value for name, value in asdict(options).items() if name in KEYS and value not in (None, "")}
+    return config.load(config.tree_of(os.getcwd()), flags=said)
 
 
 def _checked(options: Options) -> Options:
@@ -136,7 +84,7 @@ def _checked(options: Options) -> Options:
     if not isinstance(options, Options):
         raise UsageError("the options of a run are a raymond.Options", hint='raymond.Options(input="...", budget=2)')
     try:
-        options = msgspec.convert(msgspec.structs.asdict(options), Options)
+        options = msgspec.convert(asdict(options), Options)
     except msgspec.ValidationError as error:
         raise UsageError(f"Options: {str(error).lower()}", hint="docs/python.md names every option") from None
     for name in options.variables:
@@ -154,49 +102,18 @@ def _checked(options: Options) -> Options:
 def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
     """`options` completed from `settings`, which include the person's own, under the site rules."""
     preflight.check_skip(settings, rules, skips=options.skip_permissions)
+    known = {name: value for name in OPTIONS if name in KEYS and (value := settings.said(name)) is not None}
     return Choices(
+        **asdict(options) | known,
         from_project=[key for key, one in settings.settings.items() if one.origin.endswith(settings_file.NAME)],
-        id=options.id,
-        input=options.input,
-        variables=options.variables,
-        overrides=options.overrides,
-        replies=options.replies,
-        roots=options.roots,
-        allow_gate_commands=options.allow_gate_commands,
-        skip_permissions=options.skip_permissions,
-        allow_start=options.allow_start,
-        allow_test_edits=options.allow_test_edits,
-        red_first=options.red_first,
-        workspace=options.workspace,
-        on_ask=options.on_ask,
-        trust_project=options.trust_project,
-        strict=options.strict,
-        backend=settings.said("backend") or "",
         backend_was_typed=settings.settings["backend"].origin.startswith("--"),
-        model=settings["model"],
-        effort=settings["effort"],
-        small_model=settings["small_model"],
-        may_change=settings["may_change"],
         tables=settings["backends"],
         prices=settings["prices"],
         unknown_turn_cost=settings["unknown_turn_cost"],
-        retryable=settings["retryable"],
-        budget=settings.said("budget"),
         budget_from=settings.settings["budget"].origin,
         most_budget=rules.max_budget,
         backends=rules.backends,
         models=rules.models,
-        max_iterations=settings.said("max_iterations"),
-        max_time=settings["max_time"],
-        max_turns=settings["max_turns"],
-        max_parallel=settings.said("max_parallel"),
-        timeout=settings.said("timeout") or 0.0,
-        tool_timeout=settings.said("tool_timeout") or 0.0,
-        max_wait=settings["max_wait"],
-        patience=settings["patience"],
-        permission_mode=settings["permission_mode"],
-        allowed_tools=settings["allow_tools"],
-        notify=settings["notify"],
     )
 
 
@@ -285,6 +202,7 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     backend = _backend(workflow, loaded, options)
     parallel = _limit(options, "max_parallel", settings.max_parallel)
     return RunStarted(
+        **{name: value for name in _TAKEN if (value := getattr(options, name)) is not None},
         workflow_id=id,
         key=_key(),
         name=name,
@@ -292,7 +210,6 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         source=loaded.digest,
         entry=workflow.entry,
         cwd=paths.check(os.getcwd(), "the path of this directory", "rename it, or use --cd"),
-        input=options.input,
         metadata=options.variables,
         backend=backend,
         backends={
@@ -300,40 +217,24 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
             for state in workflow.states.values()
             if state.policy.backend and state.policy.backend != backend
         },
-        model=options.model,
-        effort=options.effort,
         small_model=settings.small_model or options.small_model,
         budget=_budget(options, settings.budget),
         budget_from=_budget_from(options, settings.budget),
         max_iterations=_limit(options, "max_iterations", settings.max_iterations) or 0,
-        max_time=options.max_time or 0.0,
-        max_turns=options.max_turns or 0,
-        timeout=options.timeout or 0.0,
-        tool_timeout=options.tool_timeout or 0.0,
-        retryable=options.retryable or [],
         prices=options.prices,
         unknown_turn_cost=options.unknown_turn_cost,
         max_agents=settings.max_agents or 10_000,
-        max_turns_at_once=parallel or config.PARALLEL,
+        max_turns_at_once=parallel or TURNS_AT_ONCE,
         max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
-        max_wait=_first(options.max_wait, config.KEYS["max_wait"].default),
-        patience=_first(options.patience, config.KEYS["patience"].default),
         # What a workflow asks for in addition is refused, or lies in one of these: it opens nothing.
         roots=[paths.opened(root) for root in options.roots],
-        overrides=options.overrides,
         replies=paths.check(options.replies or "", "--replies"),
-        permission_mode=options.permission_mode,
         allowed_tools=_tools(workflow, options),
-        skip_permissions=options.skip_permissions,
-        allow_start=options.allow_start,
-        allow_test_edits=options.allow_test_edits,
-        red_first=options.red_first,
         workspace=options.workspace or settings.workspace or "here",
         carry=list(settings.carry),
         lend=list(settings.lend),
         net=settings.net,
         setup=settings.setup,
-        may_change=options.may_change,
         on_ask="fail" if options.on_ask == "fail" else "",
         apart=options.apart,
         recording=options.recording,
@@ -343,8 +244,14 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     )
 
 
+_SETTLED = {"backend", "small_model", "budget", "max_iterations", "roots", "replies", "workspace", "on_ask", "notify"}
+"""Options about which the workflow has a say, or which are checked first."""
+_TAKEN = [name for name in OPTIONS if name in RunStarted.__struct_fields__ and name not in _SETTLED]
+"""Options that a run takes as they are."""
+
+
 def _tools(workflow: Workflow, options: Choices) -> list[str]:
-    allowed = options.allowed_tools or []
+    allowed = options.allow_tools or []
     if not options.allow_gate_commands:
         return allowed
     from raymond.control import gate_tools
@@ -385,7 +292,7 @@ def _limit(options: Choices, key: str, of_workflow: Any) -> Any:
 
 
 def _budget(options: Choices, of_workflow: float | None) -> float:
-    asked: float = _first(_limit(options, "budget", of_workflow), config.KEYS["budget"].default)
+    asked: float = _first(_limit(options, "budget", of_workflow), KEYS["budget"].default)
     most = options.most_budget
     return most if most and not 0 < asked <= most else asked
 

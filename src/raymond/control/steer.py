@@ -1,10 +1,11 @@
 """Everything a person can ask of a run that exists: one function for each."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from raymond.control import config, exposure, inside, paths
 from raymond.control.deliver import Delivery, deliver
+from raymond.control.settings import KEYS, OPTIONS
 from raymond.drivers.face import Face
 from raymond.errors import UsageError
 from raymond.language.refusal import Refusal
@@ -126,37 +127,19 @@ def check_resume(project: Project, start: RunStarted) -> None:
 
 
 def change_limits(
-    project: Project,
-    id: str,
-    *,
-    budget: float | None = None,
-    max_iterations: int | None = None,
-    max_time: float | None = None,
-    max_turns: int | None = None,
-    allowed_tools: Sequence[str] = (),
-    roots: Sequence[str] = (),
-    on_ask: Literal["", "wait", "fail"] = "",
-    force: bool = False,
-    face: Face | None = None,
+    project: Project, id: str, changes: Mapping[str, Any], *, force: bool = False, face: Face | None = None
 ) -> Delivery:
     """Replace the limits that are given, allow these tools too, and open these directories to agents."""
-    if roots:
+    if changes.get("roots"):
         inside.check_person("resume --root")
-    opened = [paths.opened(root) for root in roots]
+    given: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in changes.items()
+    }
     # The site rules may forbid the budget, and a tool may not be one.
-    config.load(project.tree, flags={"budget": budget, "allow_tools": list(allowed_tools) or None})
-    request = Request(
-        id=_new(),
-        kind="limits",
-        budget=budget,
-        max_iterations=max_iterations,
-        max_time=max_time,
-        max_turns=max_turns,
-        allowed_tools=list(allowed_tools),
-        roots=opened,
-        on_ask=on_ask,
-    )
-    return deliver(project, id, request, force=force, face=face)
+    config.load(project.tree, flags={name: value for name, value in given.items() if name in KEYS})
+    given["allowed_tools"] = given.pop("allow_tools", [])
+    given["roots"] = [paths.opened(root) for root in given.get("roots", ())]
+    return deliver(project, id, Request(id=_new(), kind="limits", **given), force=force, face=face)
 
 
 def _new() -> str:
@@ -165,13 +148,14 @@ def _new() -> str:
     return str(uuid.uuid4())
 
 
-def check_limits(run: Run, *, max_iterations: int | None, max_turns: int | None) -> None:
+def check_limits(run: Run, changes: Mapping[str, Any]) -> None:
     """Refuse limits that a run which is to continue has reached already: they count from its beginning."""
     id = run.start.workflow_id
-    for flag, given, done, what in (
-        ("--max-iterations", max_iterations, run.iterations, "steps (scripts count, too)"),
-        ("--max-turns", max_turns, run.turns, "turns"),
+    for name, done, what in (
+        ("max_iterations", run.iterations, "steps (scripts count, too)"),
+        ("max_turns", run.turns, "turns"),
     ):
+        flag, given = OPTIONS[name].flags[-1], changes.get(name)
         if given and given <= done:
             hint = f"raymond resume {id} {flag} {done + given} allows {given} more"
             raise UsageError(f"{flag} {given}: {id} has made {done} {what}, so nothing would run", hint=hint)

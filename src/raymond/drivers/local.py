@@ -264,7 +264,7 @@ class Driver:
         self._signals.act()
         if self._waits_out(self._reception.look):
             self._carry_out([])
-            if self.run.limits.time:
+            if self.run.limits.max_time:
                 self._beat.keep()
             self._waits_out(self._see_to_orphans)
             self._publish()

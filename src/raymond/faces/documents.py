@@ -65,7 +65,7 @@ def _head(run: Run, status: str = "", pid: int = 0) -> dict[str, Any]:
         "due_at": instant(wake_at(run) or 0.0) if not run.stop and not run.final_status else None,
         "journal_seq": run.seq,
         "iteration_count": run.iterations,
-        "max_iterations": run.limits.iterations or None,
+        "max_iterations": run.limits.max_iterations or None,
         "total_cost_usd": round(run.billed, 6),
         "scripted_cost_usd": round(run.scripted, 6),
         "cost_is_estimated": run.estimated,

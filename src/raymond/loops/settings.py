@@ -1,11 +1,12 @@
 """Settings of a loop: what a person says at its start, kept with the run as one of its variables."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from raymond.control.settings import CHECKS, COUNT, DURATION, GIT, LIMITS, LIST, SWITCH, TASK, TEXT, Row, choice
 from raymond.loops.documents import PLANS, RECORDS, SUMMARIES
 
 VARIABLE = "loop"
@@ -16,76 +17,144 @@ SESSION, RALPH, TASKS, STORIES = "continuous-session", "ralph", "task-loop", "st
 UNITS = {SESSION: "session", RALPH: "iteration", TASKS: "task", STORIES: "story"}
 """What each loop counts."""
 ON_FAIL = ("skip", "retry", "create-fix-task", "pause")
-ON_REPEAT = ("block", "pause")
-ON_REVIEW = ("set-aside", "pause")
-COMMIT = ("green", "always", "never")
 ON_DIRTY = ("snapshot", "ignore")
+_ITEMS, _ALL = (SESSION, TASKS, STORIES), (SESSION, TASKS, STORIES, RALPH)
+_ON_FAIL, _ON_REPEAT = choice(*ON_FAIL), choice("block", "pause")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What every iteration of a loop needs to know."""
+    """What every iteration of a loop needs to know. A row says what a person sets, and in which loops."""
 
     loop: str = SESSION
-    docs: str = "docs"
+    prompt: str = ""
+    """The file of the plain loop, relative to the directory of the run."""
+    pin: str = ""
+    """The text of the prompt, if changes of its file do not count."""
+    gate: Annotated[
+        str,
+        Row(
+            "An iteration counts, and is committed, only when this is green.",
+            *(TEXT, CHECKS),
+            metavar="CMD",
+            often=True,
+            where=(RALPH,),
+        ),
+    ] = ""
+    until: Annotated[
+        str, Row("Done when the agent says <promise>TEXT</promise>.", TEXT, TASK, often=True, where=(RALPH,))
+    ] = ""
+    goal: Annotated[
+        str,
+        Row("Done when a small model judges that this is met.", TEXT, TASK, metavar="CONDITION", where=(RALPH,)),
+    ] = ""
+    commit: Annotated[
+        str,
+        Row("Iterations to commit; always: red ones, too.", choice("green", "always", "never"), GIT, where=(RALPH,)),
+    ] = "green"
+    area: Annotated[str, Row("Only tasks of this area, e.g. 1.", TEXT, TASK, metavar="N", where=(TASKS,))] = ""
+    task_group: Annotated[
+        str, Row("Only tasks of this group, e.g. 1.4.", TEXT, TASK, metavar="N.M", where=(TASKS,))
+    ] = ""
+    task: Annotated[
+        str,
+        Row("Only this task, e.g. 1.4.1, and what repairs it.", TEXT, TASK, metavar="ID", often=True, where=(TASKS,)),
+    ] = ""
+    story: Annotated[
+        str, Row("Only this story, e.g. US-1.", TEXT, TASK, metavar="ID", often=True, where=(STORIES,))
+    ] = ""
+    source: Annotated[
+        str,
+        Row(
+            "Begin with the queue of this session log, not of the newest.",
+            *(TEXT, TASK),
+            flag="--from-session",
+            metavar="FILE",
+            where=(SESSION,),
+        ),
+    ] = ""
+    """The session log that the loop began with."""
+    require_verify: Annotated[bool, Row("Pass over items without a check.", SWITCH, TASK, where=(SESSION,))] = False
+    skip_unverifiable: Annotated[
+        bool, Row("Pass over tasks that no command verifies.", SWITCH, TASK, where=(TASKS,))
+    ] = False
+    skip_manual: Annotated[
+        bool, Row("Pass over stories that a person has to judge.", SWITCH, TASK, where=(STORIES,))
+    ] = False
+    create_tasks: Annotated[
+        bool, Row("Let an agent propose tasks for a story that has none.", SWITCH, TASK, where=(STORIES,))
+    ] = False
+    runs_tasks: Annotated[
+        bool,
+        Row("Do the tasks of a story first, one by one.", SWITCH, TASK, flag="--task-loop", where=(STORIES,)),
+    ] = False
+    """The tasks of a story are items of their own, before it."""
+    log_per_task: Annotated[
+        bool,
+        Row(
+            "Write a session log for each task, not one for all.",
+            *(SWITCH, TASK),
+            flag="--session-per-task",
+            where=(TASKS,),
+        ),
+    ] = False
+    stop_on_fail: Annotated[bool, Row("End the loop when a task fails.", SWITCH, LIMITS, where=(TASKS,))] = False
+    docs: Annotated[str, Row("The folder of session logs and records.", TEXT, TASK, metavar="DIR", where=_ALL)] = "docs"
     """Relative to the directory of the run."""
     most: int = 5
     """Items; 0 for no limit."""
-    attempts: int = 2
-    on_fail: str = "skip"
-    max_failures: int = 3
-    on_repeat: str = "block"
-    pause: float = 2.0
-    pause_on_fail: bool = False
-    gate_timeout: float = 600.0
-    commits: bool = True
-    branch: str = ""
+    attempts: Annotated[int, Row("Fresh sessions for an item.", COUNT, LIMITS, where=_ITEMS)] = 2
+    on_fail: Annotated[
+        str, Row("What follows an item that used up its attempts.", _ON_FAIL, LIMITS, often=True, where=_ALL)
+    ] = "skip"
+    max_failures: Annotated[
+        int, Row("Failures of an item in a row until --on-repeat applies.", COUNT, LIMITS, where=_ALL)
+    ] = 3
+    on_repeat: Annotated[
+        str, Row("What follows an item that fails again and again.", _ON_REPEAT, LIMITS, where=_ITEMS)
+    ] = "block"
+    pause: Annotated[float, Row("Time between two items.", DURATION, LIMITS, where=_ALL)] = 2.0
+    gate_timeout: Annotated[float, Row("Time for one check.", DURATION, CHECKS, where=_ALL)] = 600.0
+    allow: Annotated[
+        tuple[str, ...], Row("Run only checks that match one of these.", LIST, CHECKS, metavar="PATTERN", where=_ITEMS)
+    ] = ()
+    deny: Annotated[
+        tuple[str, ...], Row("Run no check that matches.", LIST, CHECKS, metavar="PATTERN", where=_ITEMS)
+    ] = ()
+    on_review: Annotated[
+        str, Row("A change that a person must see.", choice("set-aside", "pause"), CHECKS, where=_ALL)
+    ] = "set-aside"
+    accept_proposed: Annotated[bool, Row("Also run items that agents have proposed.", SWITCH, TASK, where=_ITEMS)] = (
+        False
+    )
+    closing: Annotated[
+        str, Row("An agent also writes a closing paragraph.", TEXT, TASK, flag="--summary-prompt", where=_ALL)
+    ] = ""
+    """What an agent is asked for at the end, beside the computed summary."""
+    branch: Annotated[
+        str,
+        Row(
+            "The branch that gets the commits (raymond/ID).",
+            *(TEXT, GIT),
+            metavar="NAME|current",
+            often=True,
+            where=_ALL,
+        ),
+    ] = ""
     """The branch that follows the tip; empty for none."""
+    applies: bool = False
+    """Whether what counts is brought into the checkout at the end."""
+    commits: bool = True
+    strict: bool = False
+    """Items that may not mean what their author thinks are passed over."""
     way: str = "here"
     """Where agents work."""
     why: str = ""
     """Why not isolated, if they do not."""
     began_on: str = ""
     """The branch that was checked out at the start, if agents work in the checkout."""
-    applies: bool = False
-    """Whether what counts is brought into the checkout at the end."""
     took: int = 0
     """How many files that were not committed it took along."""
     carry: tuple[str, ...] = ()
-    require_verify: bool = False
-    strict: bool = False
-    """Items that may not mean what their author thinks are passed over."""
-    accept_proposed: bool = False
-    on_review: str = "set-aside"
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    source: str = ""
-    """The session log that the loop began with."""
-    closing: str = ""
-    """What an agent is asked for at the end, beside the computed summary."""
-    prompt: str = ""
-    """The file of the plain loop, relative to the directory of the run."""
-    gate: str = ""
-    until: str = ""
-    goal: str = ""
-    commit: str = "green"
-    pin: str = ""
-    """The text of the prompt, if changes of its file do not count."""
-    area: str = ""
-    """Of the loop over tasks: only those of this area, `1`."""
-    task_group: str = ""
-    """Only those of this group, `1.4`."""
-    task: str = ""
-    """Only this one."""
-    story: str = ""
-    """Of the loop over stories: only this one."""
-    stop_on_fail: bool = False
-    skip_unverifiable: bool = False
-    log_per_task: bool = False
-    """Every task writes a session log of its own, instead of one for all."""
-    skip_manual: bool = False
-    create_tasks: bool = False
-    runs_tasks: bool = False
-    """Of the loop over stories: the tasks of a story are items of their own, before it."""
     links_tasks: bool = False
     """Of the loop over sessions: items of its queue are done when tasks of specs are."""
     internal: bool = False

@@ -264,7 +264,7 @@ def load(
     """
     if choices.allow_gate_commands:
         allowed = [gate_tools.pattern(one, "the loop") for one in dict.fromkeys(checks)]
-        choices.allowed_tools = [*(choices.allowed_tools or []), *allowed]
+        choices.allow_tools = [*(choices.allow_tools or []), *allowed]
         choices.allow_gate_commands = False
     if choices.backend in ("", "claude") and not choices.replies:
         for state in ("WORK.md", "REJECTED.md"):

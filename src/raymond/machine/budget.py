@@ -18,7 +18,7 @@ def left(run: Run) -> float:
 
 def affordable(run: Run) -> int:
     """How many turns could start now with what is left; a very large number without a limit."""
-    most = max(run.limits.turns - run.turns, 0) if run.limits.turns else 1 << 30
+    most = max(run.limits.max_turns - run.turns, 0) if run.limits.max_turns else 1 << 30
     if not run.limits.budget:
         return most
     turns = int(min(left(run) / LEAST + 1e-9, most))

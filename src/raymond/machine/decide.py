@@ -314,7 +314,7 @@ def _retries(rules: Policy, agent: Agent) -> int:
 def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     """`events`, and a stop when they reach a limit of the run."""
     limits = run.limits
-    if not (limits.iterations or limits.budget or limits.turns or spent.unknown):
+    if not (limits.max_iterations or limits.budget or limits.max_turns or spent.unknown):
         return events
     ended = [event for event in events if isinstance(event, StepFinished | StepFailed)]
     vain = [event for event in ended if isinstance(event, StepFailed) and not CLASSES[event.kind].counted]
@@ -336,7 +336,7 @@ def _tick(run: Run, placed: PlacedWorkflow, now: float) -> list[Event]:
     for backend, closed in run.closed.items():
         if closed.until and closed.until <= now:
             return [BackendOpened(backend=backend, probing=True)]
-    if run.limits.time and not run.stop and not run.final_status and over_at(run) <= now:
+    if run.limits.max_time and not run.stop and not run.final_status and over_at(run) <= now:
         return [stop_at(run, "time")]
     if fails_asks(run):
         return transitions.fail_ask(run, placed, next(one for one in run.agents.values() if one.status == ASKING))

@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.machine.events import LimitsChanged, RunStarted
 
@@ -24,48 +25,42 @@ class Usage(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
-    """The limits of a run: None where nothing was set, 0 for no limit."""
+    """The limits of a run, as the events name them: None where nothing was set, 0 for no limit."""
 
     budget: float | None = None
-    iterations: int | None = None
-    turns: int | None = None
-    time: float | None = None
+    max_iterations: int | None = None
+    max_turns: int | None = None
+    max_time: float | None = None
 
     def over(self, other: "Limits") -> "Limits":
         """These limits, and those of `other` where these are not set."""
-        return Limits(
-            other.budget if self.budget is None else self.budget,
-            other.iterations if self.iterations is None else self.iterations,
-            other.turns if self.turns is None else self.turns,
-            other.time if self.time is None else self.time,
-        )
+        return replace(other, **{name: value for name in NAMES if (value := getattr(self, name)) is not None})
 
     def reached(self, used: Usage) -> LimitName | None:
         """The first limit that `used` has reached."""
-        if self.iterations and used.iterations >= self.iterations:
+        if self.max_iterations and used.iterations >= self.max_iterations:
             return "iterations"
         if self.budget and used.cost >= self.budget:
             return "budget"
-        if self.turns and used.turns >= self.turns:
+        if self.max_turns and used.turns >= self.max_turns:
             return "turns"
-        if not self.turns and used.unpriced >= UNPRICED_TURNS:
+        if not self.max_turns and used.unpriced >= UNPRICED_TURNS:
             return "unpriced"
-        if self.time and used.time >= self.time:
+        if self.max_time and used.time >= self.max_time:
             return "time"
         return None
 
     def amount(self, name: LimitName) -> float:
         """How much the limit called `name` allows."""
-        amounts = {
-            "budget": self.budget,
-            "iterations": self.iterations,
-            "turns": self.turns,
-            "unpriced": UNPRICED_TURNS,
-            "time": self.time,
-        }
-        return float(amounts.get(name) or 0.0)
+        if name == "unpriced":
+            return float(UNPRICED_TURNS)
+        field = next((field for field in NAMES if field.endswith(name)), "")
+        return float(getattr(self, field, None) or 0.0)
+
+
+NAMES = Limits.__struct_fields__
 
 
 def limits_of(event: RunStarted | LimitsChanged) -> Limits:
     """The limits that an event sets."""
-    return Limits(event.budget, event.max_iterations, event.max_turns, event.max_time)
+    return Limits(**{name: getattr(event, name) for name in NAMES})

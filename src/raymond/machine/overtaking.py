@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from raymond.machine import requests
+from raymond.machine import limits, requests
 from raymond.machine.agent import ASKING
 from raymond.machine.events import Event, RequestTaken
 from raymond.machine.placed_workflow import PlacedWorkflow
@@ -26,7 +26,6 @@ _DECIDED = {
     "limits": "the limits were changed",
 }
 """What has happened when a request was taken."""
-_AMOUNTS = ("budget", "max_iterations", "max_time", "max_turns")
 _ONCE = ("answer", "move", "result", "give_up")
 """What a person asks for again when nothing seems to follow, and what must not be done twice."""
 
@@ -95,7 +94,7 @@ def _without(left: Request, by: Request) -> Request:
     """Changed limits without those that `by` sets."""
     return replace(
         left,
-        **{name: None for name in _AMOUNTS if getattr(by, name) is not None},
+        **{name: None for name in limits.NAMES if getattr(by, name) is not None},
         allowed_tools=[tool for tool in left.allowed_tools if tool not in by.allowed_tools],
         roots=[root for root in left.roots if root not in by.roots],
         on_ask="" if by.on_ask else left.on_ask,

@@ -12,7 +12,7 @@ from raymond import amounts
 from raymond.language import choices
 from raymond.language.refusal import Refusal
 from raymond.language.refusal import cut as cut_short
-from raymond.machine import gates, handled, transitions
+from raymond.machine import gates, handled, limits, transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
     UNRECORDED,
@@ -236,15 +236,7 @@ def _limits(run: Run, request: Request) -> list[Event] | Refusal:
         refused = beyond(request.given, request.budget, request.allowed_tools)
         if refused:
             return refused
-    changed = LimitsChanged(
-        budget=request.budget,
-        max_iterations=request.max_iterations,
-        max_time=request.max_time,
-        max_turns=request.max_turns,
-        allowed_tools=request.allowed_tools,
-        roots=request.roots,
-        on_ask=request.on_ask,
-    )
+    changed = LimitsChanged(**{name: getattr(request, name) for name in LimitsChanged.__struct_fields__})
     after = copy(run)
     evolve(after, changed)
     stop = None if run.stop or run.final_status else reached(after)
@@ -252,7 +244,7 @@ def _limits(run: Run, request: Request) -> list[Event] | Refusal:
 
 
 def _bad_limit(request: Request) -> str:
-    for name in ("budget", "max_iterations", "max_time", "max_turns"):
+    for name in limits.NAMES:
         value = getattr(request, name)
         if value is not None and not 0 <= value <= amounts.MOST:
             return name

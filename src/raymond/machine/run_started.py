@@ -8,6 +8,9 @@ from raymond.machine.prices import UNKNOWN_TURN, Price
 
 ZERO = 0.0
 """A single object, so that msgspec recognises a field that holds it as the default and leaves it out."""
+MAX_WAIT, PATIENCE = 86400.0, 21600.0
+"""Seconds to wait for a usage limit, and for an overloaded backend."""
+TURNS_AT_ONCE = 4
 
 
 class Fact(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=False):
@@ -71,10 +74,10 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     timeout: float = ZERO
     """Seconds of silence allowed in states that do not set it; 0 means the default."""
     max_agents: int = 10_000
-    max_turns_at_once: int = 4
+    max_turns_at_once: int = TURNS_AT_ONCE
     max_scripts_at_once: int = 4
-    max_wait: float = 86400.0
-    patience: float = 21600.0
+    max_wait: float = MAX_WAIT
+    patience: float = PATIENCE
     roots: list[str] = []
     overrides: dict[str, dict[str, Any]] = {}
     """`--set STATE.KEY=VALUE`."""

@@ -37,7 +37,7 @@ def wake_at(run: Run) -> float | None:
 
 def over_at(run: Run) -> float:
     """When the run reaches its time limit; 0 when it has none."""
-    return run.resumed_at + max(0.0, run.limits.time - run.driven) if run.limits.time else 0.0
+    return run.resumed_at + max(0.0, run.limits.max_time - run.driven) if run.limits.max_time else 0.0
 
 
 def due(run: Run, now: float) -> bool:
@@ -47,7 +47,7 @@ def due(run: Run, now: float) -> bool:
         return True
     if fails_asks(run):
         return True
-    return bool(run.limits.time) and not run.stop and over_at(run) <= now
+    return bool(run.limits.max_time) and not run.stop and over_at(run) <= now
 
 
 def fails_asks(run: Run) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from raymond import amounts
 from raymond.machine.agent import READY, RUNNING, SCRIPTED
@@ -131,10 +131,7 @@ def _together(changed: list[LimitsChanged]) -> LimitsChanged:
     for one in changed:
         limits = limits_of(one).over(limits)
     return LimitsChanged(
-        budget=limits.budget,
-        max_iterations=limits.iterations,
-        max_time=limits.time,
-        max_turns=limits.turns,
+        **asdict(limits),
         allowed_tools=list(dict.fromkeys(tool for one in changed for tool in one.allowed_tools)),
         roots=list(dict.fromkeys(root for one in changed for root in one.roots)),
     )
