@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -32,8 +33,8 @@ def imported(page: str) -> set[str]:
 
 def test_the_public_names_are_these() -> None:
     assert raymond.__all__ == [
-        *("__version__", "load", "check", "start", "resume", "find", "runs", "Options", "RunHandle"),
-        *("Workflow", "Run", "Decision", "Event", "Diagnostic", "Error"),
+        *("__version__", "load", "check", "start", "resume", "find", "runs", "events", "Options", "RunHandle"),
+        *("Question", "Review", "Workflow", "Run", "Decision", "Event", "Diagnostic", "Error"),
     ]
 
 
@@ -49,7 +50,8 @@ def test_type_checkers_are_told_the_same_names() -> None:
         for alias in node.names
     }
     assert len(names) == len(homes)
-    assert homes == {name: f"raymond.{place}" for name, place in vars(raymond)["_PLACES"].items()}
+    places = {name: f"raymond.{place}" for name, place in vars(raymond)["_PLACES"].items()}
+    assert homes == {**places, "events": "raymond:events"}
 
 
 @pytest.mark.parametrize("module", PUBLIC)
@@ -82,7 +84,7 @@ def test_the_page_for_backends_needs_public_names_only() -> None:
 
 
 def test_the_page_for_python_needs_public_names_only() -> None:
-    assert imported("python.md") == {"raymond"}
+    assert imported("python.md") == {"raymond", "raymond.events"}
     used = {
         node.attr
         for tree in code("python.md")
@@ -90,3 +92,7 @@ def test_the_page_for_python_needs_public_names_only() -> None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "raymond"
     }
     assert used <= set(raymond.__all__)
+
+
+def test_every_event_is_public() -> None:
+    assert {one.__name__ for one in get_args(raymond.Event)} == set(raymond.events.__all__)

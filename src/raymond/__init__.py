@@ -13,8 +13,11 @@ __all__ = [
     "resume",
     "find",
     "runs",
+    "events",
     "Options",
     "RunHandle",
+    "Question",
+    "Review",
     "Workflow",
     "Run",
     "Decision",
@@ -30,8 +33,11 @@ _PLACES = {
     "resume": "control.handle:resume",
     "find": "control.handle:find",
     "runs": "control.runs:rows",
-    "Options": "control.start:Options",
+    "events": "events",
+    "Options": "control.settings:Options",
     "RunHandle": "control.handle:RunHandle",
+    "Question": "views.questions:Question",
+    "Review": "control.reviews:Review",
     "Workflow": "language.workflow:Workflow",
     "Run": "machine.run:Run",
     "Decision": "machine.events:Decision",
@@ -49,6 +55,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     module, _, attribute = _PLACES[name].partition(":")
-    found: object = getattr(import_module(f"raymond.{module}"), attribute)
+    home = import_module(f"raymond.{module}")
+    found: object = getattr(home, attribute) if attribute else home
     globals()[name] = found
     return found

@@ -4,8 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import raymond
@@ -61,6 +64,86 @@ def test_a_run_is_driven_answered_and_driven_to_its_end() -> None:
     assert handle.drive() == "completed", "there is nothing left to drive"
     kinds = [type(event) for event in handle.events()]
     assert kinds.index(AskStarted) < kinds.index(AskEnded) < kinds.index(RunEnded)
+
+
+def threaded(work: Callable[[], None]) -> None:
+    """Do it where a web service would: in a thread that is not the main one."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_service_starts_waits_asks_and_answers_in_a_thread() -> None:
+    def serve() -> None:
+        handle = raymond.start(flow(ASKS), raymond.Options(id="r"))
+        with pytest.raises(UsageError, match="a run is driven in the main thread"):
+            handle.drive()
+        handle.detach()
+        assert handle.wait() == "waiting"
+        assert [(one.agent, one.text) for one in handle.questions()] == [("main", "which?")]
+        handle.answer("", "blue")
+        handle.detach()
+        assert (handle.wait(), handle.result, handle.questions()) == ("completed", "it was blue", [])
+        with pytest.raises(UsageError, match="r has ended: nothing to resume"):
+            handle.detach()
+
+    threaded(serve)
+    asked = [event for event in raymond.find("r").events() if isinstance(event, raymond.events.AskStarted)]
+    assert [event.question for event in asked] == ["which?"]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_wait_ends_with_its_time_and_a_cancel_ends_what_runs() -> None:
+    handle = raymond.start(flow({"START.sh": "while [ ! -e go ]; do sleep 0.05; done"}))
+    handle.detach()
+    assert handle.wait(0.0) == "running"
+    with pytest.raises(RunBusy):
+        handle.detach()
+    assert handle.cancel() is True
+    assert handle.wait() == "cancelled"
+    with pytest.raises(UsageError):
+        handle.cancel()
+
+
+@pytest.mark.usefixtures("here")
+def test_what_keeps_a_run_from_being_driven_is_told_by_detach() -> None:
+    handle = raymond.start(flow({"START.sh": "echo '<result>x</result>'"}))
+    Path(handle.project.run(handle.id).journal).write_text("nonsense\n")
+    with pytest.raises(raymond.Error, match="is not a journal of Raymond"):
+        handle.detach()
+
+
+@pytest.mark.parametrize("decide_by", ["terminal", "program"])
+def test_a_program_decides_a_review_only_where_a_person_lets_programs_decide(here: Path, decide_by: str) -> None:
+    (here / "check.sh").write_text("grep -q right answer.txt\n")
+    (here / "answer.txt").write_text("wrong\n")
+    settings = here.parent / "home" / ".config" / "raymond"
+    settings.mkdir(parents=True)
+    agent = "cat > /dev/null; echo true > check.sh; echo '<result>done</result>'"
+    settings.joinpath("config.toml").write_text(f"[backends.mine]\ncommand = {json.dumps(['sh', '-c', agent])}\n")
+    gated = "---\ngate: sh check.sh\ngate_reruns: 0\n---\nWrite the answer, then <result>done</result>.\n"
+    options = raymond.Options(backend="mine", decide_by=decide_by)  # type: ignore[arg-type]  # both are right
+    handle = raymond.start(flow({"START.md": gated}), options)
+    handle.detach()
+    handle.wait()
+    [review] = handle.reviews()
+    assert (review.agent, review.changes) == ("main", ("changed check.sh",))
+    assert "+true" in review.texts["what changed"]
+    if decide_by == "terminal":
+        with pytest.raises(UsageError, match="waits for the review of a person"):
+            handle.accept(review)
+        return
+    with pytest.raises(UsageError, match="another change"):
+        handle.accept(msgspec.structs.replace(review, digest="0" * 64))
+    handle.accept(review)
+    handle.detach()
+    assert handle.wait() == "completed"
+
+
+def test_a_misspelt_option_is_told() -> None:
+    with pytest.raises(UsageError, match="Options: there is no `budgt`") as error:
+        raymond.Options(budgt=2)  # type: ignore[call-arg]
+    assert error.value.hint == "did you mean `budget`?"
 
 
 @pytest.mark.usefixtures("here")

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from math import inf
 
 from raymond.errors import JournalError, RunNotFound
 from raymond.machine.events import Decision
@@ -46,6 +47,11 @@ class Follower:
         """The process that drives the run; 0 when none does."""
         holder = lock.holder(self._folder)
         return holder.pid or -1 if holder else 0
+
+    def rest(self, timeout: float | None = None) -> bool:
+        """Wait until nobody drives the run; whether that came before `timeout` seconds were over."""
+        until = inf if timeout is None else time.monotonic() + timeout
+        return all(time.monotonic() < until for _ in self.watch())
 
     def watch(self, every: float = EVERY) -> Iterator[list[Decision]]:
         """New decisions, until nobody drives the run and no more can come; an empty list when there are none."""

@@ -5,17 +5,19 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from raymond.control import runs
-from raymond.errors import Diagnostic, JournalError, RunBusy, UsageError
+from raymond.errors import Diagnostic, Error, JournalError, RunBusy, UsageError
 from raymond.faces import next_commands
 
 if TYPE_CHECKING:
     from raymond.control.deliver import Delivery
+    from raymond.control.reviews import Review
     from raymond.control.runs import RunRow
     from raymond.drivers.face import Face
     from raymond.machine.events import Decision, Event, RunStarted
     from raymond.machine.run import Run
     from raymond.store.loader import Loaded
     from raymond.store.project import Project
+    from raymond.views.questions import Question
 
 
 class RunHandle:
@@ -57,7 +59,7 @@ class RunHandle:
         from raymond.views.status import exit_code
 
         if threading.current_thread() is not threading.main_thread():
-            raise UsageError("a run is driven in the main thread", hint="start another process for another run")
+            raise UsageError("a run is driven in the main thread", hint="detach() drives it in a process of its own")
         faces = Faces([face or Quiet()])
         here = os.getcwd()
         with drive.hold(self.project, self.id, faces, loaded=self.loaded, trusts_now=self.trusts_now) as held:
@@ -72,6 +74,26 @@ class RunHandle:
                 os.chdir(here)  # steps are started from their own directories
         faces.tell_end(run, exit_code(run, held.signal))
         return runs.left(run)
+
+    def detach(self) -> None:
+        """Drive it in a process of its own, from any thread; returns once that process drives it."""
+        import subprocess
+        import sys
+
+        _check_rest(self)
+        argv = [sys.executable, "-m", "raymond", "-C", self.project.tree, "resume", self.id, "--detach", "--quiet"]
+        argv += ["--trust-project"] if self.trusts_now else []
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode:
+            what, _, hint = done.stderr.strip().removeprefix("error: ").partition("\nhint: ")
+            raise Error(what or f"the background process ended with exit code {done.returncode}", hint=hint)
+
+    def wait(self, timeout: float | None = None) -> str:
+        """Wait until no process drives it, or for `timeout` seconds; the status it has then."""
+        from raymond.control.follow import Follower
+
+        Follower(self.project, self.id).rest(timeout)
+        return self.status()
 
     @property
     def start(self) -> "RunStarted":
@@ -131,6 +153,37 @@ class RunHandle:
 
         return _is_taken(steer.stop(self.project, self.id, now=now))
 
+    def cancel(self) -> bool:
+        """End it and its running steps for good; whether that was received already."""
+        from raymond.control import steer
+
+        return _is_taken(steer.cancel(self.project, self.id))
+
+    def questions(self) -> "list[Question]":
+        """The questions that wait for an answer."""
+        from raymond.views.questions import questions
+
+        return questions(self.read())
+
+    def reviews(self) -> "list[Review]":
+        """The green checks that count only when a person has seen what changed."""
+        from raymond.control import reviews
+
+        return reviews.of_run(self.project, self.id)
+
+    def accept(self, review: "Review") -> bool:
+        """Let the check of `review` count; refused when the change is another one by now."""
+        return self._decide(review, accepted=True, reason="")
+
+    def reject(self, review: "Review", reason: str) -> bool:
+        """Send the agent of `review` back, and tell it why."""
+        return self._decide(review, accepted=False, reason=reason)
+
+    def _decide(self, review: "Review", *, accepted: bool, reason: str) -> bool:
+        from raymond.control import reviews
+
+        return _is_taken(reviews.decide(self.project, self.id, review, accepted=accepted, reason=reason))
+
 
 def _is_taken(delivery: "Delivery") -> bool:
     from raymond.control.deliver import Left
@@ -156,6 +209,12 @@ def of(row: "RunRow") -> RunHandle:
 def resume(id: str | None = None) -> RunHandle:
     """A run that can be driven again; refused when it has completed or another process drives it."""
     handle = find(id, changes=True, verb="resume")
+    _check_rest(handle)
+    return handle
+
+
+def _check_rest(handle: RunHandle) -> None:
+    """Refuse to drive a run that is driven, or has ended."""
     seen = runs.look(handle.project, handle.id)
     if seen.pid:
         path = handle.project.run(handle.id).journal
@@ -164,4 +223,3 @@ def resume(id: str | None = None) -> RunHandle:
         how = "was cancelled" if seen.run.final_status == "cancelled" else "has ended"
         hint = next_commands.instead_of_resume(seen.run) or f"`raymond logs {handle.id}` shows what happened"
         raise UsageError(f"{handle.id} {how}: nothing to resume", hint=hint)
-    return handle

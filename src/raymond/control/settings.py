@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import amounts, durations
+from raymond.errors import UsageError
 from raymond.language.policy_keys import PERMISSION_MODES, closed
 from raymond.language.tags import NAME as NAME_FORM
 from raymond.language.ways import WAYS
@@ -250,7 +251,23 @@ _TEXTS = "TEXT|@FILE|-"
 _SOURCE = (START, RESUME)
 
 
-class Options(Struct, kw_only=True):
+class Told(msgspec.StructMeta):
+    """Of a struct that programs make: a misspelt name is told as in the other places that settings are set."""
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:
+        """The struct, or an error that a person understands."""
+        known = cls.__struct_fields__
+        for name in given:
+            if name not in known:
+                from difflib import get_close_matches
+
+                close = get_close_matches(name, known, 1)
+                hint = f"did you mean `{close[0]}`?" if close else "`raymond docs python` names them all"
+                raise UsageError(f"Options: there is no `{name}`", hint=hint)
+        return super().__call__(*args, **given)
+
+
+class Options(Struct, kw_only=True, metaclass=Told):
     """What a person sets at the start; where it is None or empty, the settings decide."""
 
     input: Annotated[
@@ -336,6 +353,14 @@ class Options(Struct, kw_only=True):
     on_ask: Annotated[
         Literal["", "wait", "fail"],
         Row("An agent that asks a person waits, or fails (for CI).", choice("wait", "fail"), AGENTS, where=_ANY),
+    ] = ""
+    decide_by: Annotated[
+        Literal["", "terminal", "program"],
+        Row(
+            "Who decides reviews: a person at a terminal, or also a program that no agent started.",
+            *(choice("terminal", "program"), "", '"program"', ""),
+            unset='"terminal"',
+        ),
     ] = ""
     permission_mode: Annotated[
         str,

@@ -269,7 +269,7 @@ def _answer(run: Run, placed: PlacedWorkflow, request: Request, now: float) -> l
         # The driver that would have gone on without an answer is gone; the next one does.
         what = f"the question of {agent.id} could be answered until {_second(agent.visit.wake_at)}"
         return Refusal("overdue", what)
-    refused = _lacks_person(agent, request)
+    refused = _lacks_person(run, agent, request)
     if refused:
         return refused
     if not request.text.strip():
@@ -292,9 +292,12 @@ def _needs_person(agent: Agent) -> bool:
     )
 
 
-def _lacks_person(agent: Agent, request: Request) -> Refusal | None:
-    """Why nobody else may decide for an agent that asks for the approval of a person."""
-    if not _needs_person(agent) or (request.sender and request.sender.is_person):
+def _lacks_person(run: Run, agent: Agent, request: Request) -> Refusal | None:
+    """Why this sender may not decide for an agent that asks for the approval of a person."""
+    sender = request.sender
+    if not _needs_person(agent) or (sender and sender.is_person):
+        return None
+    if run.start.decide_by == "program" and sender and sender.may_decide:
         return None
     stuck, by = agent.visit.stuck, request.sender.agent if request.sender else ""
     how = f"and this was asked for by what {by} has started" if by else "which has to be typed on a terminal"
@@ -326,7 +329,7 @@ def _agent(run: Run, placed: PlacedWorkflow, request: Request) -> list[Event] | 
     if agent.status == RUNNING:
         return Refusal("agent_running", f"{agent.id} is running")
     # To move it past its question, or to let it fail and then move it, would be to answer. To retry is to ask again.
-    refused = None if request.kind == "retry" else _lacks_person(agent, request)
+    refused = None if request.kind == "retry" else _lacks_person(run, agent, request)
     if refused:
         return refused
     match request.kind:

@@ -108,6 +108,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """The runs in whose steps it was started, by their keys, the innermost first."""
     allow_start: bool = False
     """Its steps may start runs that outlive it."""
+    decide_by: str = ""
+    """Who may approve in the name of a person: a `program` of theirs, or only they themselves, at a terminal."""
     red_first: bool = False
     """Checks also run before the work."""
     allow_test_edits: bool = False

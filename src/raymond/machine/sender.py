@@ -42,7 +42,12 @@ class Sender(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_person(self) -> bool:
         """Whether it was typed on a terminal, and not by anything that a step or an agent started."""
-        return self.way != "inbox" and bool(self.terminal) and not self.may_be_step and not self.agent
+        return bool(self.terminal) and self.may_decide
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether it is seen where it comes from, and neither a step nor an agent's program started it."""
+        return self.way != "inbox" and not self.may_be_step and not self.agent
 
 
 class Given(Struct, frozen=True):
