@@ -10,6 +10,7 @@ SBOM ?= dist/raymond.cdx.json
 
 SHELL := /bin/bash
 BIN := .venv/bin
+RUNTIME := .venv/.runtime
 STAMP := .venv/.ready
 .DEFAULT_GOAL := help
 
@@ -21,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
-demo: $(STAMP) ## run the demo: no account, no cost; the first time, it downloads what .venv needs
+demo: $(RUNTIME) ## run the demo: no account, no cost; the first time, it downloads what Raymond needs
 	@$(BIN)/raymond demo
 
 test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most 3 minutes on 2 cores
@@ -64,15 +65,24 @@ clean: ## remove the environment and all caches; runs stay
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
-# One environment for everything, made again when the pins or the project's description change. Every file that is
-# fetched must have a hash that stands in the pins, what builds the project among them: its own build fetches nothing.
+# One environment for everything, made again when the pins or the project's description change: first what runs Raymond,
+# which is all that the demo needs, then the tools. Every file that is fetched must have a hash that stands in the pins,
+# what builds the project among them: its own build fetches nothing.
 # Compiled at once: a module that is first imported while a test limits the size of files is kept cut off by Python.
-$(STAMP): pyproject.toml requirements-dev.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+TELL := sed -un 's/^ *Collecting \([^ ]*\).*/  fetching \1/p'
+
+$(RUNTIME): pyproject.toml requirements.txt requirements-build.txt
 	@echo "setting up .venv (once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11; try: make PYTHON=python3.11" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
+	@set -o pipefail; $(PIP) install --require-hashes -r requirements.txt -r requirements-build.txt | $(TELL)
+	@$(PIP) install -qq --no-index --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+$(STAMP): $(RUNTIME) requirements-dev.txt
+	@echo "setting up the tools of contributors (once)"
+	@set -o pipefail; $(PIP) install --require-hashes -r requirements-dev.txt | $(TELL)
 	@touch $@

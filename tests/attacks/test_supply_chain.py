@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-PINS = ("requirements.txt", "requirements-dev.txt", "requirements-pins.txt")
+PINS = ("requirements.txt", "requirements-build.txt", "requirements-dev.txt", "requirements-pins.txt")
 
 DOWNLOADS = re.compile(
     r"""
@@ -117,7 +117,8 @@ def test_what_users_run_is_what_the_tests_ran_with() -> None:
 
 def test_the_build_backend_is_one_version_and_pinned_with_a_hash() -> None:
     (backend,) = requirements(description()["build-system"]["requires"])
-    assert version(backend) == version(pins("requirements-dev.txt")[backend.name])
+    assert version(backend) == version(pins("requirements-build.txt")[backend.name])
+    assert pins("requirements-build.txt").items() <= pins("requirements-dev.txt").items()
 
 
 def test_the_environment_is_made_of_files_with_known_hashes_only() -> None:

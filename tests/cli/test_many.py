@@ -180,3 +180,32 @@ def test_a_limit_that_is_reached_already_is_refused_with_one_that_is_not(room: R
         "hint: raymond resume r --max-iterations 5 allows 2 more\n"
     )
     assert len(room.events()) == len(before.events)
+
+
+def test_several_runs_are_stopped_and_cancelled_by_one_command(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.begin(desk.one, "a", "b", "c")
+    assert cli.main(["stop", "a", "b"]) == 0
+    told = [line.partition(";")[0] for line in capsys.readouterr().err.splitlines()]
+    assert [line for line in told if " is " in line] == ["a is stopped", "b is stopped"]
+    assert cli.main(["stop", "a", "b", "--agent", "main"]) == 2
+    assert "hint: raymond stop a --agent main" in capsys.readouterr().err
+    assert cli.main(["cancel", "a"]) == 0
+    assert cli.main(["cancel", "a", "b", "c"]) == 2
+    said = capsys.readouterr().err
+    assert "error: a was cancelled" in said, said
+    assert "b is cancelled" in said
+    assert "c is cancelled" in said
+    assert cli.main(["cancel", "b", "nonsense"]) == 2, "a name that means nothing: no run is touched"
+
+
+@pytest.mark.slow
+def test_several_runs_are_waited_for_and_a_wait_ends_with_its_time(room: Room) -> None:
+    flow = room.flow({"START.sh": f'{GO}\necho "<result>$RAYMOND_INPUT</result>"'})
+    for id in ("a", "b"):
+        assert room.raymond("run", flow, "-d", "--id", id, "--input", id).returncode == 0
+    late = room.raymond("wait", "a", "b", "--timeout", "1ms")
+    assert (late.returncode, late.stdout) == (124, "")
+    assert late.stderr.splitlines() == [f"{id} is still running: raymond status {id}" for id in ("a", "b")]
+    room.go()
+    done = room.raymond("wait", "a", "b", "--timeout", "1h")
+    assert (done.returncode, done.stdout) == (0, "a\nb\n")

@@ -1,17 +1,33 @@
 """One command for many runs: they are shown first, and a person agrees."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from raymond.cli import picker
+from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
-from raymond.errors import UsageError
-from raymond.faces import listing, table, words
+from raymond.errors import Error, UsageError
+from raymond.faces import errors, listing, table, words
 from raymond.faces.dollars import dollars
 from raymond.faces.foreign_text import width_of
 from raymond.faces.table import Column
 
 _COLUMNS = (Column(least=8), Column(rank=2), Column(rank=3), Column(least=10, rank=1))
+
+
+def each(handles: Sequence[RunHandle], does: Callable[[RunHandle], int]) -> int:
+    """Do something with each of several runs, whatever becomes of the others; the worst exit code."""
+    if len(handles) == 1:
+        return does(handles[0])
+    worst = 0
+    for handle in handles:
+        try:
+            code = does(handle)
+        except Error as error:
+            print(errors.error(error), file=sys.stderr)
+            code = error.exit_code
+        worst = max(worst, code)
+    return worst
 
 
 def show(rows: Sequence[RunRow]) -> None:

@@ -1,6 +1,7 @@
 """`raymond stop`: stop a run, one agent of it, or all runs."""
 
 import sys
+from functools import partial
 
 import click
 
@@ -8,29 +9,30 @@ from raymond.cli import choice, delivery, many
 from raymond.cli.names import AGENT, RUN
 from raymond.control import agents, handle, inside, left_requests, runs, steer
 from raymond.control.handle import RunHandle
-from raymond.errors import Error, UsageError
-from raymond.faces import errors
+from raymond.errors import UsageError
 from raymond.faces.lines import Lines
 
 
 @click.command("stop")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
+@click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
 @click.option("--now", is_flag=True, help="Stop the running steps too; they run again on resume.")
 @click.option("--agent", type=AGENT, metavar="A", help="Only agent A: stop its step and pause it; the others continue.")
 @click.option("--all", "every", is_flag=True, help="Every run that is running, in all projects; asks first.")
 @click.option("--here", is_flag=True, help="Every run of this project that is running; asks first.")
 @click.option("--yes", is_flag=True, help="With --all or --here: do not ask.")
-def command(id_: str | None, now: bool, agent: str | None, every: bool, here: bool, yes: bool) -> int:
-    """Let run ID finish its running steps and start nothing new."""
+def command(ids: tuple[str, ...], now: bool, agent: str | None, every: bool, here: bool, yes: bool) -> int:
+    """Let the runs ID finish their running steps and start nothing new."""
     if every or here:
-        if id_ or agent:
+        if ids or agent:
             raise UsageError(
                 f"{'--all' if every else '--here'} is for every run, not for one", hint="raymond stop --all"
             )
         return _every(now=now, here=here, yes=yes)
     if yes:
         raise UsageError("--yes goes with --all or --here", hint="raymond stop --all --yes")
-    return _stop(choice.change(id_, "stop"), now=now, agent=agent)
+    if agent and len(ids) > 1:
+        raise UsageError("--agent needs the id of one run", hint=f"raymond stop {ids[0]} --agent {agent}")
+    return many.each([choice.change(id_, "stop") for id_ in ids or [None]], partial(_stop, now=now, agent=agent))
 
 
 def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:
@@ -62,11 +64,4 @@ def _every(*, now: bool, here: bool, yes: bool) -> int:
     if not many.agrees("stop", len(rows), yes=yes, alone=False):
         print("nothing was stopped", file=sys.stderr)
         return 1
-    worst = 0
-    for row in rows:
-        try:
-            worst = max(worst, _stop(handle.of(row), now=now))
-        except Error as error:
-            print(errors.error(error), file=sys.stderr)
-            worst = max(worst, error.exit_code)
-    return worst
+    return many.each([handle.of(row) for row in rows], partial(_stop, now=now))

@@ -1,15 +1,20 @@
 """`raymond wait`: wait for a run to end."""
 
 import sys
+import time
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 import click
 
-from raymond.cli import choice
+from raymond.cli import choice, many
 from raymond.cli.names import RUN
+from raymond.cli.value import Value
 from raymond.control import left_requests, runs
 from raymond.control.follow import Follower
 from raymond.control.handle import RunHandle
+from raymond.control.settings import duration
 from raymond.faces import summary
 from raymond.faces.foreign_text import said
 
@@ -17,15 +22,29 @@ if TYPE_CHECKING:
     from raymond import Run
 
 
+_TIMED_OUT = 124
+"""As of timeout(1)."""
+
+
 @click.command("wait")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
+@click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
+@click.option("--timeout", type=Value(duration), metavar="TIME", help="Wait no longer than this; then exit with 124.")
 @click.option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
-def command(id_: str | None, as_json: bool) -> int:
-    """Wait until nothing runs ID any more; print its result, or the summary of a loop, and exit with its exit code."""
-    found = choice.find(id_, "wait")
-    follower = Follower(found.project, found.id)
-    for _ in follower.watch():
-        pass
+def command(ids: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
+    """Wait until nothing runs ID any more; print its result, or the summary of a loop, and exit with its exit code.
+
+    Of several, each is told as soon as those before it are over, and the exit code is the highest one.
+    """
+    until = inf if timeout is None else time.monotonic() + timeout
+    found = [choice.find(id_, "wait") for id_ in ids or [None]]
+    return many.each(found, partial(_wait, until=until, as_json=as_json))
+
+
+def _wait(found: RunHandle, *, until: float, as_json: bool) -> int:
+    left_over = None if until == inf else max(0.0, until - time.monotonic())
+    if not Follower(found.project, found.id).rest(left_over):
+        print(f"{found.id} is still running: raymond status {found.id}", file=sys.stderr)
+        return _TIMED_OUT
     seen = found.read()
     if not as_json:
         return tell(found, seen)

@@ -32,7 +32,7 @@ from raymond.views.times import second
 
 _T = TypeVar("_T")
 _MAIN = "main"
-FORMAT = 2
+FORMAT = 3
 """Raised with every change of what a line says; a journal of another format is refused."""
 SNAPSHOT_EVERY = 8 << 20
 _TAIL = 18
