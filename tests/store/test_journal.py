@@ -431,7 +431,7 @@ def test_a_beginning_of_an_unexpected_shape_is_an_error(tmp_path: Path, body: by
 def test_a_first_line_that_is_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
     folder = create(project_in(tmp_path))
     os.truncate(folder.journal, 0)
-    add_line(folder, b'{"format":2,"id":"r","more":%b' % DEEP)
+    add_line(folder, b'{"format":3,"id":"r","more":%b' % DEEP)
     with pytest.raises(JournalError) as caught:
         journal.read(folder)
     assert caught.value.line == 1
