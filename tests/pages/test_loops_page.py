@@ -24,7 +24,14 @@ def test_everything_on_the_page_happens_as_it_says(room: Room) -> None:
 
 
 def test_the_page_has_both_loops() -> None:
-    assert all(one.startswith(("## Next Steps", "| ")) for one in left_out(PAGE)), "a file or a command each"
+    assert left_out(PAGE) == [], "a file or a command each"
     typed = " ".join(block.line for block in blocks(PAGE) if isinstance(block, Typed))
     assert "raymond ralph PROMPT.md" in typed
     assert "raymond continuous-session start" in typed
+
+
+def test_the_page_begins_with_the_question_which_loop_it_is() -> None:
+    _, first, *_ = PAGE.split("\n## ")
+    assert first.startswith("Which loop do I want?\n")
+    commands = ("ralph PROMPT.md", "continuous-session start", "task-loop start", "story-loop start", "run WORKFLOW")
+    assert [one for one in commands if f"| `raymond {one}" not in first] == []
