@@ -1,8 +1,6 @@
 """The examples run as their READMEs say, and what the author's pages show is true."""
 
-import configparser
 import os
-import plistlib
 import re
 import shutil
 import subprocess
@@ -349,7 +347,7 @@ def test_what_a_run_leaves_can_be_read_by_nobody_else_as_the_page_on_security_sa
     assert [path for path in found if path.stat().st_mode & 0o077] == []
 
 
-@pytest.mark.parametrize("page", ["authoring", "environments", "security"])
+@pytest.mark.parametrize("page", ["authoring", "night", "security"])
 def test_a_link_of_a_page_leads_somewhere(page: str) -> None:
     folder = ROOT / "docs"
     for target in re.findall(r"\]\(([^)\s]+)\)", (folder / f"{page}.md").read_text("utf-8")):
@@ -357,18 +355,6 @@ def test_a_link_of_a_page_leads_somewhere(page: str) -> None:
         found = folder / (name or f"{page}.md")
         assert found.exists(), target
         assert not anchor or anchor in headings(found), target
-
-
-def test_what_is_to_be_copied_from_the_page_on_environments_can_be_parsed() -> None:
-    text = (ROOT / "docs" / "environments.md").read_text("utf-8")
-    [plist] = fences(text, "xml")
-    assert plistlib.loads(plist.encode())["ProgramArguments"][1:] == ["resume", "--all"]
-    for unit in fences(text, "ini"):
-        parser = configparser.ConfigParser(interpolation=None)
-        parser.read_string(unit)
-        assert "Unit" in parser
-    for script in fences(text, "bash"):
-        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
 def headings(page: Path) -> set[str]:
