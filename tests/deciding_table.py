@@ -1,4 +1,4 @@
-"""Writes the table of docs/gates.md from that of the verifier: `.venv/bin/python tests/deciding_table.py`."""
+"""Writes the table of docs/writing.md from that of the verifier: `.venv/bin/python tests/deciding_table.py`."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from raymond.verifier.decides import TABLE, Row
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "gates.md"
+PAGE = ROOT / "docs" / "writing.md"
 MAKE = ".venv/bin/python tests/deciding_table.py"
 BEGIN, END = f"<!-- made by {MAKE} -->\n", "<!-- end -->\n"
 
@@ -18,16 +18,20 @@ def page() -> str:
 
 
 def table() -> str:
-    """A line for each row."""
-    lines = ["| what | names | where |", "|---|---|---|"]
+    """A line for each kind of file, with the names of all rows of that kind."""
+    kinds: dict[str, list[str]] = {}
     for row in TABLE:
-        what = f"{row.what}, but for {row.but}" if row.but else row.what
-        lines.append(f"| {what} | `{' '.join(row.names.split())}` | {_where(row)} |")
+        what = f"{row.what}{_where(row)}"
+        kinds.setdefault(f"{what}, but for {row.but}" if row.but else what, []).extend(row.names.split())
+    lines = ["| what | names |", "|---|---|", *(f"| {what} | `{' '.join(names)}` |" for what, names in kinds.items())]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _where(row: Row) -> str:
-    return f"in `{row.folders}`" if row.folders else row.where
+    """Where the names count, unless they do so anywhere."""
+    if row.folders:
+        return f", in `{row.folders}`"
+    return "" if row.where == "anywhere" else f", {row.where}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What decides a check: one table, with a row for each kind of file. docs/gates.md is made from it.
+"""What decides a check: one table, with a row for each kind of file. docs/writing.md has it.
 
 A name that a runner would load counts also while there is no such file: a new `conftest.py`, `GNUmakefile` or `.npmrc`
 can turn a check green without touching anything that exists. A new test is welcome.
