@@ -1,4 +1,4 @@
-"""docs/from-a-shell-loop.md, followed to its end with the real Claude Code: a cheat is found, a kill loses nothing."""
+"""The shell loop of docs/tutorial.md, typed with the real Claude Code: a cheat is found, a kill loses nothing."""
 
 import re
 import shlex
@@ -13,21 +13,24 @@ from raymond.machine.events import RunResumed
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(program("claude") is None, reason=MISSING)]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "from-a-shell-loop.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
 BLOCK = re.compile(r"(?:`([\w.]+)`[^\n`]*:\n\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MAKEFILE = "test:\n\tbash greet.sh | grep -qx hello\n"
 FIRST, SECOND = "- [ ] greet.sh prints hello", "- [ ] greet.sh bye prints goodbye"
 """What is on the list of the page."""
 
 
-def blocks(name: str) -> list[str]:
-    """The versions of a file that the page shows, in order."""
-    return [text for file, _, text in BLOCK.findall(PAGE) if file == name]
+def block(name: str) -> str:
+    """A file that the page shows."""
+    [found] = [text for file, _, text in BLOCK.findall(PAGE) if file == name]
+    return str(found)
 
 
-def commands(start: str) -> list[str]:
-    """The commands of the page that begin so."""
-    return [text.strip() for file, kind, text in BLOCK.findall(PAGE) if kind == "bash" and text.startswith(start)]
+def command(start: str) -> list[str]:
+    """What follows `raymond` in the command of the page that begins so."""
+    shown = "".join(text for file, kind, text in BLOCK.findall(PAGE) if kind == "bash" and not file)
+    [found] = [line for line in shown.splitlines() if line.startswith(start)]
+    return shlex.split(found)[1:]
 
 
 class Worker:
@@ -65,9 +68,9 @@ class Worker:
         return Tool("Edit", {"file_path": plan, "old_string": line, "new_string": line.replace("[ ]", "[x]")})
 
 
-def write(room: Desk, version: int, *names: str) -> None:
+def write(room: Desk, *names: str) -> None:
     for name in names:
-        (room.path / name).write_text(blocks(name)[version], "utf-8")
+        (room.path / name).write_text(block(name), "utf-8")
 
 
 def test_the_page_leads_from_a_loop_to_a_run_that_is_budgeted_checked_and_resumable(
@@ -78,31 +81,29 @@ def test_the_page_leads_from_a_loop_to_a_run_that_is_budgeted_checked_and_resuma
     room = desk(worker)
     (room.path / "Makefile").write_text(MAKEFILE, "utf-8")
     (room.path / "legacy.py").write_text("print 'not Python 3'\n", "utf-8")
-    write(room, 0, "PROMPT.md", "fix_plan.md")
+    write(room, "PROMPT.md", "fix_plan.md")
+    _, policy, text = block("PROMPT.md").split("---\n")
+    assert "force_implicit" in policy
+    (room.path / "PROMPT.md").write_text(text.replace("\n{{input}}\n", ""), "utf-8")
 
     refused = room.raymond("PROMPT.md")
     assert refused.returncode == 6
     assert 'raymond ralph PROMPT.md --gate "make test"' in refused.stderr
     assert not room.server.requests
 
-    write(room, 1, "PROMPT.md")
-    write(room, 0, "CHECK.sh")
-    [dry] = commands("raymond PROMPT.md --dry-run")
-    assert room.raymond(*shlex.split(dry)[1:]).returncode == 0
+    write(room, "PROMPT.md", "CHECK.sh", "STUCK.sh")
+    assert room.raymond(*command("raymond PROMPT.md --dry-run")).returncode == 0
 
-    write(room, 2, "PROMPT.md")
-    write(room, 1, "CHECK.sh")
-    write(room, 0, "STUCK.sh")
-    [start] = commands("raymond PROMPT.md --budget 5 --max-iterations")
-    with room.start(*shlex.split(start)[1:], "--id", "r", "--strict") as live:
+    start = command("raymond PROMPT.md --budget 5 --max-iterations")
+    with room.start(*start, "--id", "r", "--strict") as live:
         gate.meet()
         assert "The check fails, whatever is ticked." in worker.prompts[1], "the cheat was found"
         assert "The check fails" not in worker.prompts[2], "what was done counts"
         room.kill(live)
         room.clear()  # the agent dies with it, as in a reboot
 
-        resume, _ = commands("raymond resume")
-        ran = room.raymond(*shlex.split(resume)[1:])
+        assert "`raymond resume` continues it after a kill" in PAGE
+        ran = room.raymond("resume")
     assert (ran.returncode, ran.stdout) == (0, "every box is ticked, and the check passes\n")
-    assert (room.path / "fix_plan.md").read_text("utf-8") == blocks("fix_plan.md")[0].replace("[ ]", "[x]")
+    assert (room.path / "fix_plan.md").read_text("utf-8") == block("fix_plan.md").replace("[ ]", "[x]")
     assert len([event for event in room.events() if isinstance(event, RunResumed)]) == 1
