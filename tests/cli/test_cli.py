@@ -451,9 +451,9 @@ def test_a_run_can_be_resumed_in_the_background(room: Room) -> None:
 
 
 def documented() -> dict[str, Any]:
-    """The example of a state file in the language page."""
-    page = (ROOT / "docs" / "language.md").read_text("utf-8")
-    found = re.search(r"^## State file\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    """The example of a state file."""
+    page = (ROOT / "docs" / "json.md").read_text("utf-8")
+    found = re.search(r"^## Run\n.*?```json\n(.*?)```", page, re.DOTALL | re.MULTILINE)
     assert found
     example: dict[str, Any] = json.loads(found[1])
     return example

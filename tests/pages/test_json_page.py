@@ -51,13 +51,23 @@ PLAIN: dict[str, Callable[[Any], bool]] = {
 }
 
 
+TAKEN = re.compile(r"\bAs in an? \[([\w ]+)\]\(#[\w-]+\): ([^.]*)\.")
+"""What a section says about keys that stand in the table of another one."""
+
+
 def table(heading: str, first: str = "key") -> dict[str, str]:
-    """The keys and types in the table of a section."""
+    """The keys and types in the table of a section, and of those that it takes from another section."""
     section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", JSON_PAGE, re.DOTALL | re.MULTILINE)
     assert section, heading
     rows = re.search(rf"^\| {first} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", section[1], re.MULTILINE)
-    assert rows, heading
-    return dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", rows[1], re.MULTILINE))
+    taken = TAKEN.findall(section[1])
+    assert rows or taken, heading
+    kinds = {key: table(other.capitalize())[key] for other, keys in taken for key in re.findall(r"`(\w+)`", keys)}
+    for keys, kind in re.findall(r"^\| ((?:`\w+` )+)\| (.*?) \|", rows[1] if rows else "", re.MULTILINE):
+        for key in re.findall(r"`(\w+)`", keys):
+            assert key not in kinds, f"{heading} has {key} twice"
+            kinds[key] = kind
+    return kinds
 
 
 SOME = {"Record": "key of a record", "Sender": "key of a sender"}
@@ -283,10 +293,10 @@ def event_is_documented(event: dict[str, Any]) -> None:
 
 
 def keys_of_events() -> dict[str, list[str]]:
-    return {
-        name: re.findall(r"`(\w+)`", keys)
-        for name, keys in re.findall(r"^\| `([A-Z]\w+)` \| ((?:`\w+` ?)+) \|$", JSON_PAGE, re.MULTILINE)
-    }
+    ends = re.search(r"^\*end\* stands for ((?:`\w+` ?)+), ", JSON_PAGE, re.MULTILINE)
+    assert ends
+    row = re.compile(r"^\| `([A-Z]\w+)` \| ((?:(?:`\w+`|\*end\*) ?)+) \| .+ \|$", re.MULTILINE)
+    return {name: re.findall(r"`(\w+)`", keys.replace("*end*", ends[1])) for name, keys in row.findall(JSON_PAGE)}
 
 
 KEYS = keys_of_events()
@@ -331,13 +341,9 @@ def test_every_way_to_stop_or_to_pause_is_documented() -> None:
         "RunStopped": {*choices(stops["kind"]), *choices(stops["limit"])},
         "AgentPaused": {*choices(pauses["kind"])},
     }
-    rows = dict(re.findall(r"^\| `(\w+)` \| text \| (.*) \|$", JSON_PAGE, re.MULTILINE))
-    in_json = set(re.findall(r"`(\w+)`", rows["kind"] + rows["limit"]))
-    journal = (ROOT / "docs" / "journal.md").read_text("utf-8")
+    told = dict(re.findall(r"^\| `([A-Z]\w+)` \| .* \| (.*) \|$", JSON_PAGE, re.MULTILINE))
     for event, known in ways.items():
-        told = journal.partition(f"\n- `{event}`:")[2].partition("\n- ")[0]
-        assert known - {""} <= set(re.findall(r"\w+", told)), event
-        assert known - {""} <= in_json, event
+        assert known - {""} <= set(re.findall(r"`(\w+)`", told[event])), event
 
 
 def test_the_table_of_failures_has_a_row_for_every_class_and_for_no_other() -> None:
@@ -388,10 +394,10 @@ def test_what_is_told_to_others_is_documented(room: Room) -> None:
     room.raymond("resume", "r")
     by_event = {document["event"]: document for document in told(room)}
     check = Check()
-    check.document("Asked", by_event["asked"], "Outcome")
-    check.document("Ended", by_event["ended"], "Outcome")
+    check.document("Asked", by_event["asked"], "Outcome", "Notification")
+    check.document("Notification", by_event["ended"], "Outcome")
     # A question that anybody may answer is told without it.
-    assert check.unseen("Asked", "Ended") == ["Asked.approve: text"]
+    assert check.unseen("Asked", "Notification") == ["Asked.approve: text"]
 
 
 TELL = "cat > part.$$ && mv part.$$ told.$$"
@@ -408,7 +414,7 @@ def test_a_budget_that_is_nearly_spent_is_told_to_others_as_documented(room: Roo
     room.raymond("run", flow, "--id", "r", "--notify", TELL, "--budget", "1")
     until(lambda: len(told(room)) == 2, "two notifications")
     [warned] = [document for document in told(room) if document["event"] == "budget"]
-    Check().document("Warned", warned, "Outcome")
+    Check().document("Warned", warned, "Outcome", "Notification")
     assert warned["message"] == "80% of the budget is spent: $0.85 of $1.00"
 
 
@@ -419,7 +425,7 @@ def test_a_backend_that_takes_no_turns_is_told_once(room: Room, kind: str, event
     room.raymond("run", flow, "--id", "r", "--notify", TELL)
     until(lambda: len(told(room)) == 2, "two notifications")
     [warned] = [document for document in told(room) if document["event"] == event]
-    Check().document("Warned", warned, "Outcome")
+    Check().document("Warned", warned, "Outcome", "Notification")
     assert warned["message"] == "no more"
 
 
@@ -427,7 +433,7 @@ def test_what_is_long_is_told_to_others_without_its_maps(room: Room) -> None:
     flow = room.flow({"START.py": "print('<result>' + 'x' * 99000 + '</result>')"})
     room.raymond("run", flow, "--id", "r", "--notify", TELL)
     [document] = told(room)
-    kinds = table("Outcome") | table("Ended")
+    kinds = table("Outcome") | table("Notification")
     assert document.keys() == {key for key, kind in kinds.items() if not kind.startswith("map")} | {"shortened"}
     assert document["shortened"] is True
     assert 0 < len(document["result"]) < 99000
