@@ -89,8 +89,8 @@ ENVIRONMENT = (
 )
 
 
-LONG = 500
-"""A table of flags that is longer is not shown twice."""
+LONG = 12
+"""Commands with more flags than this show those that an earlier one has by their names."""
 
 
 def page() -> str:
@@ -107,12 +107,22 @@ def _overview() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    flags: dict[str, str] = {}
+    shown: dict[tuple[str, str], str] = {}
     for path, command in every_command():
-        made = _flags(command)
-        same = next((other for other, known in flags.items() if known == made and len(made) > LONG), "")
-        flags[path] = made
-        yield _command(path, command, f"Flags: those of [`{same}`](#{same.replace(' ', '-')}).\n" if same else made)
+        rows = _rows(command)
+        known: dict[str, list[str]] = {}
+        for row in rows if len(rows) > LONG else ():
+            if row in shown:
+                known.setdefault(shown[row], []).append(row[0].split("`")[-2].split()[0])
+        told = {row for row in rows if row not in shown or len(rows) <= LONG}
+        also = [
+            f"Also, as of [`{other}`](#{other.replace(' ', '-')}): {', '.join(f'`{name}`' for name in names)}.\n"
+            for other, names in known.items()
+        ]
+        for row in rows if len(rows) > LONG else ():
+            shown.setdefault(row, path)
+        table = _table(("flag", ""), [row for row in rows if row in told]) if told else ""
+        yield _command(path, command, "\n".join(part for part in (table, *also) if part))
 
 
 def every_command() -> Iterator[tuple[str, click.Command]]:
@@ -140,11 +150,9 @@ def _command(path: str, command: click.Command, flags: str) -> str:
     return text + (f"\nCommands: {children}.\n" if children else "") + (f"\n{flags}" if flags else "")
 
 
-def _flags(command: click.Command) -> str:
-    rows = [
-        (_written(param), _help(param) + _more(param)) for param in command.params if isinstance(param, click.Option)
-    ]
-    return _table(("flag", ""), rows) if rows else ""
+def _rows(command: click.Command) -> list[tuple[str, str]]:
+    found = [one for one in command.params if isinstance(one, click.Option) and one.opts != ["--help-all"]]
+    return [(_written(param), _help(param) + _more(param)) for param in found]
 
 
 def _written(option: click.Option) -> str:
@@ -162,12 +170,7 @@ def _help(option: click.Option) -> str:
 
 
 def _more(option: click.Option) -> str:
-    more = " May be given several times." if option.multiple else ""
-    return more + (
-        f" Default: `{option.default}`."
-        if isinstance(option.type, click.Choice) and option.default in option.type.choices
-        else ""
-    )
+    return " May be given several times." if option.multiple else ""
 
 
 def _settings() -> str:

@@ -56,6 +56,7 @@ GROUPS = {
         "init": "write the slash commands with which Claude Code works through loops",
     },
     "Upkeep": {
+        "docs": "show a page of the documentation",
         "doctor": "check this machine, or repair a damaged journal",
         "clean": "remove finished runs",
         "trust": "let agents' programs use the settings of a project",

@@ -105,7 +105,7 @@ _Flags = TypeVar("_Flags", StartFlags, ResumeFlags)
 
 def of_row(row: Row) -> Callable[[Called], Called]:
     """The decorator that adds the flag of a setting."""
-    kind, value = row.kind, row.unset or (row.kind.show(row.default) if row.default else "")
+    kind, value = row.kind, row.unset.strip('"') or (row.kind.show(row.default) if row.default else "")
     about = f"{row.about.rstrip('.')} ({value})." if value and kind is not SWITCH else row.about
     more: dict[str, Any] = {"help": about, "often": row.often, "multiple": kind.many}
     if kind is SWITCH:

@@ -34,7 +34,7 @@ _WITHOUT = {"pause", "closing", "workflow", "yes", "create_tasks"}
 """Settings of loops that are about agents and scripts that Raymond starts."""
 _CONTINUING = frozenset(["docs", "as_json", "resumes", "wait", "starts"])
 """Flags of `next` that are not only for a loop that begins."""
-_OPENS = "docs/loops.md of Raymond says what a loop works through"
+_OPENS = "`raymond docs plans` says what a loop works through"
 _WAIT = 60.0
 """Seconds to wait for checks: Claude Code gives a command two minutes."""
 _POLL = 0.05

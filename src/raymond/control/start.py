@@ -86,7 +86,7 @@ def _checked(options: Options) -> Options:
     try:
         options = msgspec.convert(asdict(options), Options)
     except msgspec.ValidationError as error:
-        raise UsageError(f"Options: {str(error).lower()}", hint="docs/python.md names every option") from None
+        raise UsageError(f"Options: {str(error).lower()}", hint="`raymond docs python` names every option") from None
     for name in options.variables:
         if not name.isidentifier():
             raise UsageError(

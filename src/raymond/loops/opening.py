@@ -49,7 +49,7 @@ def check_folder(found: Documents, verb: str, loop: str = SESSION) -> None:
         raise WrongDirectory(what, directory=up, hint=f"raymond {pasted.flag('-C', up, 'DIR')} {loop} {verb}")
     hint = f"mkdir -p {shlex.quote(found.shown(LOGS))}, then {EXAMPLE}"
     if loop in (TASKS, STORIES):
-        hint = f"docs/{'tasks' if loop == TASKS else 'stories'}.md of Raymond shows what belongs there; or --docs DIR"
+        hint = "`raymond docs plans` shows what belongs there; or name another folder: --docs DIR"
     raise UsageError(f"there is no folder {found.docs} here", hint=hint)
 
 
