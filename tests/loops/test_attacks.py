@@ -225,18 +225,18 @@ def test_what_another_process_changes_after_the_check_is_not_committed(tmp_path:
 def test_a_persons_commit_and_queue_made_while_the_loop_pauses_stay(tmp_path: Path) -> None:
     queue = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh check.sh] Not this one\n"
     night = Night(tmp_path, queue, agent="echo ITERATION_COMPLETE")
-    assert night.loop("--attempts", "1", "--budget", "0.005").code == 4
+    assert night.loop("--id", "n", "--attempts", "1", "--budget", "0.005").code == 4
     log = (night.path / LOG).read_text("utf-8")
     night.write({"mine.txt": "a day of work\n", LOG: log.replace("2. [VERIFY", "2. [BLOCKED: no] [VERIFY")})
     mine = night.commit("a day of work")
     assert night.room.raymond("continuous-session", "edit", "--from-checkout").returncode == 0
     night.agent("echo x > junk.txt; echo ITERATION_COMPLETE")
-    ran = night.loop("--yes", "--budget", "5", verb="resume")
-    assert ran.code == 1, ran.err
+    done = night.room.raymond("resume", "n", "--budget", "5")
+    assert done.returncode == 1, done.stderr
     assert (night.git("rev-parse", "main"), night.git("status", "--porcelain")) == (mine, "")
     assert not night.has("junk.txt")
-    assert "The agent" not in ran.out
-    assert "the agent changed" not in ran.out
+    assert "The agent" not in done.stdout
+    assert "the agent changed" not in done.stdout
     assert [item["title"] for item in night.state["failedItems"]] == ["Write the answer"], "the other is blocked now"
 
 

@@ -226,26 +226,22 @@ def looping(own: Sequence[Any]) -> Callable[..., Any]:
 
 
 def continuing(*own: Any) -> Callable[..., Any]:
-    """Limits and flags about who is told, handed over as one value, besides a command's `own`."""
+    """The flags about who is told, handed over as one value, besides a command's `own`."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         def call(**given: Any) -> int:
             mine = {name: given.pop(name) for name in list(given) if name not in _SHARED}
             return command(_read(ResumeFlags, given), **mine)
 
-        return _documented([*own, *_CONTINUING], call, command)
+        return _documented([*own, *map(of_row, table(ShowFlags, START))], call, command)
 
     return decorate
 
 
 _SHARED = {name for kind in (Options, StartFlags, ShowFlags) for name in rows(kind)}
-_CONTINUED = {
-    name: row for name, row in OPTIONS.items() if (CHANGE in row.where and START in row.where) or name == "notify"
-}
-"""What may be changed of a loop that continues: not how many steps, since loops count items."""
-_CONTINUING = [*map(of_row, [*_CONTINUED.values(), *table(ShowFlags, START)])]
+_CONTINUED = {name for name, row in OPTIONS.items() if CHANGE in row.where and START in row.where} | {"notify"}
 CONTINUED = frozenset([*_CONTINUED, *rows(ShowFlags)])
-"""The names of the flags that count for a loop that continues."""
+"""The names of the flags of a start that count, too, for a loop that was cut off and continues."""
 
 
 def as_resumption(given: StartFlags) -> ResumeFlags:

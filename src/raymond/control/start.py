@@ -18,6 +18,7 @@ from raymond.control.preflight import Proposal
 from raymond.control.settings import KEYS, OPTIONS, SiteRules
 from raymond.control.settings import Options as Options
 from raymond.errors import Diagnostic, UsageError
+from raymond.language.settings import Settings
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
 from raymond.machine.agent import SCRIPTED
@@ -200,9 +201,9 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     if not ID_FORM.fullmatch(id):
         raise UsageError(f"`{id}` is not a valid id", hint="use up to 100 letters, digits, _ and -")
     backend = _backend(workflow, loaded, options)
-    parallel = _limit(options, "max_parallel", settings.max_parallel)
+    parallel = _limit(options, "max_parallel", settings)
     return RunStarted(
-        **{name: value for name in _TAKEN if (value := getattr(options, name)) is not None},
+        **{name: value for name in _TAKEN if (value := _limit(options, name, settings)) is not None},
         workflow_id=id,
         key=_key(),
         name=name,
@@ -218,12 +219,10 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
             if state.policy.backend and state.policy.backend != backend
         },
         small_model=settings.small_model or options.small_model,
-        budget=_budget(options, settings.budget),
-        budget_from=_budget_from(options, settings.budget),
-        max_iterations=_limit(options, "max_iterations", settings.max_iterations) or 0,
+        budget=_budget(options, settings),
+        budget_from=_budget_from(options, settings),
         prices=options.prices,
         unknown_turn_cost=options.unknown_turn_cost,
-        max_agents=settings.max_agents or 10_000,
         max_turns_at_once=parallel or TURNS_AT_ONCE,
         max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
         # What a workflow asks for in addition is refused, or lies in one of these: it opens nothing.
@@ -244,10 +243,10 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
     )
 
 
-_SETTLED = {"backend", "small_model", "budget", "max_iterations", "roots", "replies", "workspace", "on_ask", "notify"}
-"""Options about which the workflow has a say, or which are checked first."""
-_TAKEN = [name for name in OPTIONS if name in RunStarted.__struct_fields__ and name not in _SETTLED]
-"""Options that a run takes as they are."""
+_SETTLED = {"backend", "small_model", "budget", "roots", "replies", "workspace", "on_ask", "notify"}
+"""Options that are not taken as they are: the workflow comes first, or they are checked."""
+_TAKEN = ({*OPTIONS, "max_agents"} & {*RunStarted.__struct_fields__}) - _SETTLED
+"""What a run takes of the options or, where they are silent, of the workflow."""
 
 
 def _tools(workflow: Workflow, options: Choices) -> list[str]:
@@ -283,26 +282,26 @@ def _key() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _limit(options: Choices, key: str, of_workflow: Any) -> Any:
+def _limit(options: Choices, key: str, settings: Settings) -> Any:
     """What a person says comes before what the workflow says; a project may only say less than that."""
-    asked = getattr(options, key)
+    asked, of_workflow = getattr(options, key, None), getattr(settings, key, None)
     if asked is None or key not in options.from_project:
         return asked if asked is not None else of_workflow
     return min((one for one in (asked, of_workflow) if one), default=asked)
 
 
-def _budget(options: Choices, of_workflow: float | None) -> float:
-    asked: float = _first(_limit(options, "budget", of_workflow), KEYS["budget"].default)
+def _budget(options: Choices, settings: Settings) -> float:
+    asked: float = _first(_limit(options, "budget", settings), KEYS["budget"].default)
     most = options.most_budget
     return most if most and not 0 < asked <= most else asked
 
 
-def _budget_from(options: Choices, of_workflow: float | None) -> str:
-    if options.most_budget and _budget(options, of_workflow) == options.most_budget:
+def _budget_from(options: Choices, settings: Settings) -> str:
+    if options.most_budget and _budget(options, settings) == options.most_budget:
         return config.SITE_FILE
-    if options.budget is not None and _limit(options, "budget", of_workflow) == options.budget:
+    if options.budget is not None and _limit(options, "budget", settings) == options.budget:
         return options.budget_from
-    return "the workflow" if of_workflow is not None else "default"
+    return "the workflow" if settings.budget is not None else "default"
 
 
 def _first(*values: Any) -> Any:
