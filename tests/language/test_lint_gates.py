@@ -101,7 +101,7 @@ def test_an_entry_that_leaves_the_state_open_leads_to_all_that_are_named() -> No
     assert bypasses(free, NEXT_md=END) == [UNCHECKED.format("NEXT.md")]
 
 
-PAST = "nothing keeps the agent from passing this gate by, as with a `function` that returns to {}"
+PAST = "the agent can end without this gate, for example with a `function` that returns to {}"
 
 
 def open_ways(**files: str) -> list[str]:
@@ -112,7 +112,10 @@ def test_a_gated_prompt_that_may_do_everything_can_pass_its_gate_by() -> None:
     [found] = check("gate: make", NEXT_md=END)
     assert (found.severity, found.id, found.line, found.column) == ("warning", "gate-bypass", 2, 7)
     assert found.message == PAST.format("NEXT.md")
-    assert found.hint == "list its `allowed_transitions`, put a gate on NEXT.md, or ignore this with a reason"
+    assert (
+        found.hint
+        == "list its `allowed_transitions`, put a gate on NEXT.md, or write `<!-- raymond: ignore gate-bypass: REASON -->` into the file"
+    )
     assert open_ways(**NEXT, OTHER_sh="echo '<result>x</result>'") == [PAST.format("OTHER.sh")] * 2, (
         "agents may name it"
     )

@@ -155,5 +155,5 @@ def test_a_way_past_a_gate_is_named_unless_the_prompt_lists_its_transitions(room
     [found] = lint.check(workflow.build("flow", {"START.md": without, **ended}))
     assert (found.id, found.message) == (
         "gate-bypass",
-        "nothing keeps the agent from passing this gate by, as with a `function` that returns to EXPLAIN.md",
+        "the agent can end without this gate, for example with a `function` that returns to EXPLAIN.md",
     )

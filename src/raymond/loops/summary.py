@@ -26,7 +26,7 @@ from raymond.views.status import waits_for_review
 from raymond.workspace import publish
 
 _HOW = {
-    "complete": "completed: nothing that can be worked on is left in the queue",
+    "complete": "completed: every open item was tried",
     "limit": "limit: the maximum of {most} was reached",
     "stopped": "stopped: {why}",
     "done": "completed: {why}",

@@ -10,17 +10,22 @@ from raymond.language.policy_keys import GATE_KEYS
 from raymond.language.reach import Names
 from raymond.language.workflow import State, Workflow, mark_of
 
+
+def _or_ignore(way: str, finding: str) -> str:
+    return f"{way}, or write `<!-- raymond: ignore {finding}: REASON -->` into the file"
+
+
 _LOOKS = "a check only looks: remove this, or do it yourself before the run"
-_DELETES = "let the build tool do it, as in `make clean`, or ignore this with a reason"
-_MASKED = "leave that out (Raymond keeps the output), or begin with `set -o pipefail;`, or ignore this with a reason"
-_UNKNOWN = "put it into a file of the project, as in `./check.sh`, or ignore this with a reason"
-_OPEN = "list its `allowed_transitions`, put a gate on {}, or ignore this with a reason"
+_DELETES = _or_ignore("let the build tool do it, as in `make clean`", "gate-command-deletes")
+_MASKED = "leave that out (Raymond keeps the output), or begin with `set -o pipefail;`"
+_UNKNOWN = _or_ignore("put it into a file of the project, as in `./check.sh`", "gate-command-unknown")
+_OPEN = _or_ignore("list its `allowed_transitions`, put a gate on {}", "gate-bypass")
+_BYPASS = _or_ignore("let it end in a script that fails (`exit 1`), put a gate on the way", "gate-bypass")
 _ONWARD = ("return", "next", "timeout_next")
 """Where a tag that passes no gate says how its agent continues."""
 _AFTER_FORKS = ("goto", "wait")
 """What can follow forks, and then passes no gate either."""
 _NO_GATE = "put `gate: make test` beside it, or remove it"
-_BYPASS = "let it end in a script that fails (`exit 1`), put a gate on the way, or ignore this with a reason"
 
 
 def unsafe(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
@@ -103,7 +108,7 @@ def _ways_past(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     if not allowed:
         anywhere = sorted(workflow.states.keys() - judges.of(workflow).keys())
         if end := _unchecked_end(workflow, anywhere):
-            message = f"nothing keeps the agent from passing this gate by, as with a `function` that returns to {end}"
+            message = f"the agent can end without this gate, for example with a `function` that returns to {end}"
             yield frontmatter.diagnose(mark_of(workflow, state, ("gate",)), "gate-bypass", message, _OPEN.format(end))
         return
     entries = Entries(allowed)
