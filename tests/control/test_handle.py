@@ -105,6 +105,15 @@ def test_a_wait_ends_with_its_time_and_a_cancel_ends_what_runs() -> None:
         handle.cancel()
 
 
+def test_detach_imports_nothing_of_the_project(here: Path) -> None:
+    for module in ("msgspec", "click", "raymond", "sitecustomize"):
+        (here / f"{module}.py").write_text("open('imported', 'w')\n", "utf-8")
+    handle = raymond.start(flow({"START.sh": "echo '<result>x</result>'"}))
+    handle.detach()
+    assert handle.wait() == "completed"
+    assert not (here / "imported").exists()
+
+
 @pytest.mark.usefixtures("here")
 def test_what_keeps_a_run_from_being_driven_is_told_by_detach() -> None:
     handle = raymond.start(flow({"START.sh": "echo '<result>x</result>'"}))

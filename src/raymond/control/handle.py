@@ -81,7 +81,18 @@ class RunHandle:
         import sys
 
         _check_rest(self)
-        argv = [sys.executable, "-m", "raymond", "-C", self.project.tree, "resume", self.id, "--detach", "--quiet"]
+        argv = [
+            sys.executable,
+            "-P",
+            "-m",
+            "raymond",
+            "-C",
+            self.project.tree,
+            "resume",
+            self.id,
+            "--detach",
+            "--quiet",
+        ]
         argv += ["--trust-project"] if self.trusts_now else []
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode:
