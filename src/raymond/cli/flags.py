@@ -17,6 +17,7 @@ from raymond.control.settings import (
     AGENTS,
     CHANGE,
     CHECKS,
+    LIST,
     OPTIONS,
     RESUME,
     RUN,
@@ -24,6 +25,7 @@ from raymond.control.settings import (
     SWITCH,
     TASK,
     TEXT,
+    TEXTS,
     TOLD,
     Options,
     Row,
@@ -72,23 +74,39 @@ class ResumeFlags(Struct, frozen=True, kw_only=True):
 
     run: _Typed = {}
     show: ShowFlags = ShowFlags()
-    every: bool = False
-    here: bool = False
-    yes: bool = False
-    dry_run: bool = False
-    renew: bool = False
-    renamed: tuple[str, ...] = ()
-    restart: bool = False
-    at_once: bool = False
-    fresh: bool = False
-    agent: str | None = None
-    goto: str | None = None
-    result: str | None = None
-    retry: bool = False
-    give_up: bool = False
-    input_: str | None = None
-    cd: str | None = None
-    force: bool = False
+    every: Annotated[
+        bool,
+        Row("Every run that a kill or shutdown cut off, in all projects.", SWITCH, MANY, flag="--all", often=True),
+    ] = False
+    here: Annotated[bool, Row("Every run that a kill or shutdown cut off, in this project.", SWITCH, MANY)] = False
+    yes: Annotated[bool, Row("With --all or --here: do not ask.", SWITCH, MANY)] = False
+    dry_run: Annotated[bool, Row("With --all or --here: list them, resume none.", SWITCH, MANY)] = False
+    renew: Annotated[
+        bool,
+        Row("Continue with today's files, not those it started with.", SWITCH, TASK, flag="--latest", often=True),
+    ] = False
+    renamed: Annotated[
+        tuple[str, ...],
+        Row("With --latest: a state that was renamed.", LIST, TASK, flag="--map", metavar="OLD=NEW"),
+    ] = ()
+    restart: Annotated[bool, Row("Stop turns that still run instead of following them.", SWITCH, AGENTS)] = False
+    at_once: Annotated[bool, Row("Retry a backend closed by a limit right away.", SWITCH, AGENTS, flag="--now")] = False
+    fresh: Annotated[bool, Row("Retry failed and paused agents without their conversation.", SWITCH, AGENTS)] = False
+    agent: Annotated[
+        str | None, Row("Do one of these to agent A, then continue:", TEXT, ONE, metavar="A", often=True)
+    ] = None
+    goto: Annotated[
+        str | None, Row("- send it to STATE (--input gives it an input),", TEXT, ONE, metavar="STATE", often=True)
+    ] = None
+    result: Annotated[str | None, Row("- let it return TEXT,", TEXT, ONE, metavar=TEXTS, often=True)] = None
+    retry: Annotated[bool, Row("- let it try again,", SWITCH, ONE, often=True)] = False
+    give_up: Annotated[bool, Row("- let it fail for good.", SWITCH, ONE, often=True)] = False
+    input_: Annotated[
+        str | None,
+        Row("With --goto: what the state gets as {{input}}.", TEXT, ONE, flag="--input", metavar=TEXTS, often=True),
+    ] = None
+    cd: Annotated[str | None, Row("Continue in DIR, where its project was moved to.", TEXT, TASK, metavar="DIR")] = None
+    force: Annotated[bool, Row("Take the lock even if another host still holds it.", SWITCH, TASK)] = False
 
     @property
     def changes(self) -> _Typed:
@@ -127,7 +145,12 @@ def _named(_: click.Context, __: click.Parameter, value: str | None) -> str:
     return value or ""
 
 
-_MORE: dict[str, dict[str, Any]] = {"id": {"callback": _named}, "backend": {"type": BACKEND}}
+_MORE: dict[str, dict[str, Any]] = {
+    "id": {"callback": _named},
+    "backend": {"type": BACKEND},
+    "agent": {"type": AGENT},
+    "goto": {"type": STATE},
+}
 """What the flags of these settings need besides their rows."""
 
 
@@ -149,49 +172,9 @@ _ONCE = {
     "detach": replace(rows(ShowFlags)["detach"], about="Accepted as for run: it is always so."),
 }
 """The flags of `run` that mean something else for `start`."""
-_RESUMING = (
-    flag(
-        MANY,
-        "--all",
-        "every",
-        often=True,
-        is_flag=True,
-        help="Every run that a kill or shutdown cut off, in all projects.",
-    ),
-    flag(MANY, "--here", is_flag=True, help="Every run that a kill or shutdown cut off, in this project."),
-    flag(MANY, "--yes", is_flag=True, help="With --all or --here: do not ask."),
-    flag(MANY, "--dry-run", is_flag=True, help="With --all or --here: list them, resume none."),
-    flag(
-        TASK,
-        "--latest",
-        "renew",
-        often=True,
-        is_flag=True,
-        help="Continue with today's files, not those it started with.",
-    ),
-    flag(TASK, "--map", "renamed", multiple=True, metavar="OLD=NEW", help="With --latest: a state that was renamed."),
-    flag(AGENTS, "--restart", is_flag=True, help="Stop turns that still run instead of following them."),
-    flag(AGENTS, "--now", "at_once", is_flag=True, help="Retry a backend closed by a limit right away."),
-    flag(AGENTS, "--fresh", is_flag=True, help="Retry failed and paused agents without their conversation."),
-    flag(ONE, "--agent", often=True, type=AGENT, metavar="A", help="Do one of these to agent A, then continue:"),
-    flag(
-        ONE, "--goto", often=True, type=STATE, metavar="STATE", help="- send it to STATE (--input gives it an input),"
-    ),
-    flag(ONE, "--result", often=True, metavar="TEXT|@FILE|-", help="- let it return TEXT,"),
-    flag(ONE, "--retry", often=True, is_flag=True, help="- let it try again,"),
-    flag(ONE, "--give-up", often=True, is_flag=True, help="- let it fail for good."),
-    flag(
-        ONE,
-        "--input",
-        "input_",
-        often=True,
-        metavar="TEXT|@FILE|-",
-        help="With --goto: what the state gets as {{input}}.",
-    ),
-    flag(TASK, "--cd", metavar="DIR", help="Continue in DIR, where its project was moved to."),
-    flag(TASK, "--force", is_flag=True, help="Take the lock even if another host still holds it."),
-    *map(of_row, [*table(Options, RESUME, CHANGE), *table(ShowFlags, START)]),
-)
+_KEPT = [replace(row, default=None) for row in table(Options, RESUME, CHANGE)]
+"""A run that continues keeps what it had: there is no default."""
+_RESUMING = [*table(ResumeFlags, START), *_KEPT, *table(ShowFlags, START)]
 
 
 def starting(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
@@ -255,7 +238,7 @@ def resuming(command: Callable[[str | None, ResumeFlags], int]) -> Callable[...,
     def call(id_: str | None, **given: Any) -> int:
         return command(id_, _read(ResumeFlags, given))
 
-    return _documented(_RESUMING, call, command)
+    return _documented([*map(of_row, _RESUMING)], call, command)
 
 
 def _read(kind: type[_Flags], given: dict[str, Any]) -> _Flags:

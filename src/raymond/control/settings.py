@@ -247,7 +247,7 @@ def _any_or_few(files: list[str]) -> float:
 
 
 _ANY = (START, CHANGE)
-_TEXTS = "TEXT|@FILE|-"
+TEXTS = "TEXT|@FILE|-"
 _SOURCE = (START, RESUME)
 
 
@@ -271,7 +271,7 @@ class Options(Struct, kw_only=True, metaclass=Told):
     """What a person sets at the start; where it is None or empty, the settings decide."""
 
     input: Annotated[
-        str, Row("What the first state gets as {{input}}.", TEXT, TASK, metavar=_TEXTS, often=True, where=(RUN,))
+        str, Row("What the first state gets as {{input}}.", TEXT, TASK, metavar=TEXTS, often=True, where=(RUN,))
     ] = ""
     id: Annotated[str, Row("Name the run; the id must be new.", TEXT, TASK, metavar="ID", often=True)] = ""
     variables: Annotated[
