@@ -7,7 +7,7 @@
 set -euo pipefail
 
 flags=(--max-iterations "${1:-5}")
-if [ "${2:-false}" = true ]; then flags+=(--on-fail pause); fi
+if [ "${2:-false}" = true ]; then flags+=(--pause-on-fail); fi
 if [ -n "${GATE:-}" ]; then flags+=(--gate "$GATE"); fi
 if [ -n "${UNTIL:-}" ]; then flags+=(--until "$UNTIL"); fi
 

@@ -14,7 +14,7 @@ import raymond
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 STUB = Path(raymond.__file__).with_name("__init__.pyi")
-PUBLIC = ("raymond", "raymond.backends", "raymond.faces", "raymond.testing")
+PUBLIC = ("raymond", "raymond.backends", "raymond.testing")
 
 
 def code(page: str) -> list[ast.Module]:

@@ -55,7 +55,7 @@ def test_whatever_lies_in_the_home_is_no_bug(room: Place, name: str) -> None:
 
 def test_the_matrix_has_every_command() -> None:
     said = {one[0] for one in commands(matrix.READING + ";" + matrix.CHANGING)}
-    assert said >= {*cli.COMMANDS} - {"demo"}
+    assert said >= {*cli.COMMANDS} - {"demo", "docs"}
 
 
 LIVE = {

@@ -391,6 +391,14 @@ def test_a_run_started_in_a_step_has_no_more_rights(room: Place, more: str) -> N
 
 
 @pytest.mark.slow
+def test_a_run_started_in_a_step_lets_no_program_decide(room: Place) -> None:
+    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
+    script = f'RAYMOND_DECIDE_BY=program {RAYMOND} run {inner} 2> said; echo "<result>$(cat said)</result>"\n'
+    done = room.command({"START.sh": script})
+    assert done.out.startswith("error: a step cannot start a run with decide_by = program\n"), done.out
+
+
+@pytest.mark.slow
 def test_a_run_started_in_a_step_has_no_higher_budget(room: Place) -> None:
     inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
     room.command(

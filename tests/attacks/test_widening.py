@@ -307,6 +307,15 @@ def test_a_checkout_may_ask_for_less(tmp_path: Path) -> None:
     assert (found["budget"], found["max_wait"], found["keep"], found.unused) == (1.0, 0.0, 300 * 86400.0, {})
 
 
+def test_a_checkout_cannot_exchange_the_files_that_may_change(tmp_path: Path) -> None:
+    """Which of two lists of patterns allows more cannot be told, so the person's stays."""
+    assert Desk(tmp_path, "", 'may_change = ["src/**"]').load()["may_change"] == ["src/**"]
+    own = 'may_change = ["src/**"]'
+    wide = Desk(tmp_path / "wide", own, 'may_change = ["**"]').load()
+    assert (wide["may_change"], wide.unused["may_change"].value) == (["src/**"], ["**"])
+    assert Desk(tmp_path / "same", own, own).load().unused == {}
+
+
 def test_the_persons_own_word_comes_before_the_checkout(tmp_path: Path) -> None:
     found = Desk(tmp_path, OWN, NARROW).load(RAYMOND_BUDGET="20", RAYMOND_PATIENCE="2d")
     assert (found["budget"], found["patience"]) == (20.0, 2 * 86400.0)

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ import pytest
 import raymond
 from raymond.control import runs
 from raymond.control.attach import attach
+from raymond.control.drive import hold
 from raymond.control.follow import Follower
+from raymond.drivers.face import Quiet
 from raymond.errors import JournalError, UsageError
-from raymond.faces import Quiet
 from raymond.machine.events import RunStopped
 from raymond.store import lock
 
@@ -129,7 +129,9 @@ class Typing(Quiet):
 def test_a_secret_that_is_typed_into_any_face_is_not_taken(flow: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRET)
     handle, face = raymond.start(flow), Typing(SECRET)
-    assert handle.drive(face) == "waiting"
+    with hold(handle.project, handle.id, face) as held:
+        held.drive()
+    assert handle.status() == "waiting"
     assert face.notes == ["the answer to main contains the value of MY_TOKEN, so it was not taken"]
     assert SECRET not in Path(handle.project.run(handle.id).journal).read_text("utf-8")
 
@@ -138,22 +140,6 @@ def test_a_run_that_a_program_drives_notifies_as_any_other(flow: str, tmp_path: 
     handle = raymond.start(flow, raymond.Options(notify=[f"touch {tmp_path}/told"]))
     handle.drive()
     assert (tmp_path / "told").exists()
-
-
-def test_a_run_is_driven_in_the_main_thread_only(flow: str) -> None:
-    handle, raised = raymond.start(flow), []
-
-    def drive() -> None:
-        try:
-            handle.drive()
-        except raymond.Error as error:
-            raised.append(str(error))
-
-    thread = threading.Thread(target=drive)
-    thread.start()
-    thread.join()
-    assert raised == ["a run is driven in the main thread"]
-    assert handle.drive() == "waiting"
 
 
 def test_a_journal_under_another_name_is_refused_and_no_other_run_changes(flow: str) -> None:

@@ -78,23 +78,24 @@ def test_config_show_says_every_key_and_where_it_was_set(room: Room) -> None:
             f"budget            = 2.5  # {project}\n"
             "max_iterations    = not set  # default\n"
             "max_time          = not set  # default\n"
-            "max_parallel      = not set  # default\n"
-            'timeout           = "90s"  # RAYMOND_TIMEOUT\n'
-            'max_wait          = "1d"  # default\n'
-            'tool_timeout      = "30m"  # default\n'
             "max_turns         = not set  # default\n"
-            "unknown_turn_cost = 0.5  # default\n"
-            "retryable         = not set  # default\n"
+            'timeout           = "90s"  # RAYMOND_TIMEOUT\n'
+            'tool_timeout      = "30m"  # default\n'
+            'max_wait          = "1d"  # default\n'
             'patience          = "6h"  # default\n'
+            "retryable         = not set  # default\n"
+            "max_parallel      = 4 turns, and scripts for twice the number of cores  # default\n"
+            "may_change        = not set  # default\n"
+            'decide_by         = "terminal"  # default\n'
             'permission_mode   = "acceptEdits"  # default\n'
             'allow_tools       = ["Read","Bash(make)"]  # RAYMOND_ALLOW_TOOLS\n'
             f'notify            = ["tell me"]  # {user}\n'
+            "unknown_turn_cost = 0.5  # default\n"
+            "prices            = not set  # default\n"
+            f'backends          = {{"mine":{{"command":["my-agent"]}}}}  # {user}\n'
             'durability        = "normal"  # default\n'
             'transcripts       = "full"  # default\n'
-            "may_change        = not set  # default\n"
             f'keep              = "7d"  # {user}\n'
-            f'backends          = {{"mine":{{"command":["my-agent"]}}}}  # {user}\n'
-            "prices            = not set  # default\n"
         ),
         "",
     )

@@ -76,8 +76,6 @@ def threaded(work: Callable[[], None]) -> None:
 def test_a_service_starts_waits_asks_and_answers_in_a_thread() -> None:
     def serve() -> None:
         handle = raymond.start(flow(ASKS), raymond.Options(id="r"))
-        with pytest.raises(UsageError, match="a run is driven in the main thread"):
-            handle.drive()
         handle.detach()
         assert handle.wait() == "waiting"
         assert [(one.agent, one.text) for one in handle.questions()] == [("main", "which?")]
@@ -103,6 +101,20 @@ def test_a_wait_ends_with_its_time_and_a_cancel_ends_what_runs() -> None:
     assert handle.wait() == "cancelled"
     with pytest.raises(UsageError):
         handle.cancel()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("way", ["drive", "detach"])
+def test_nothing_that_a_step_has_started_outlives_the_process_that_drives_it(way: str) -> None:
+    """A survivor could answer in the place of a person: nothing of it says that it was a step."""
+    hides = "(setsid env -i sh -c 'echo $$ > pid; exec sleep 1000' < /dev/null > /dev/null 2>&1 &)"
+    waits = "while [ ! -s pid ]; do sleep 0.02; done"
+    asks = """echo '<ask next="END.sh" approve="person">deploy?</ask>'"""
+    handle = raymond.start(flow({**ASKS, "START.sh": f"{hides}\n{waits}\n{asks}"}))
+    getattr(handle, way)()
+    assert handle.wait() == "waiting"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(Path("pid").read_text()), 0)
 
 
 def test_detach_imports_nothing_of_the_project(here: Path) -> None:

@@ -363,7 +363,7 @@ def test_a_branch_that_cannot_follow_is_refused_and_nothing_is_changed(tmp_path:
 @pytest.mark.slow
 def test_a_plain_loop_that_is_hidden_by_another_one_is_named(tmp_path: Path) -> None:
     night = Night(tmp_path, agent="echo no", **{"PROMPT.md": "Go.\n", "OTHER.md": "Go.\n"})
-    assert night.loop("PROMPT.md", "--gate", "sh check.sh", "--on-fail", "pause", "--id", "r", loop="ralph").code == 3
+    assert night.loop("PROMPT.md", "--gate", "sh check.sh", "--pause-on-fail", "--id", "r", loop="ralph").code == 3
     night.agent(HONEST)
     assert night.loop("OTHER.md", "--gate", "sh check.sh", "--id", "s", loop="ralph").code == 0
     assert "ralph r has not ended: raymond status r\n" in night.loop(verb="status", loop="ralph").out

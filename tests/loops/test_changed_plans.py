@@ -25,7 +25,7 @@ def plan(path: Path, spec: str, prd: str) -> Documents:
 @pytest.mark.slow
 def test_a_broken_status_file_pauses_the_loop_and_is_never_overwritten(tmp_path: Path) -> None:
     night = Planned(tmp_path, "echo ITERATION_COMPLETE")
-    assert night.stories("--task-loop", "--attempts", "1", "--on-fail", "pause").code == 3
+    assert night.stories("--task-loop", "--attempts", "1", "--pause-on-fail").code == 3
     kept = night.text(STATUS)
     take_over(night, "{\n")
     night.agent(BOTH)

@@ -373,14 +373,14 @@ def test_such_a_loop_is_not_resumed_from_the_outside(inside: Inside) -> None:
 @pytest.mark.slow
 def test_a_loop_with_agents_of_its_own_is_left_to_itself(inside: Inside) -> None:
     inside.agent("echo 'I cannot'; echo ITERATION_FAILED")
-    assert inside.loop("--on-fail", "pause").code == 3
+    assert inside.loop("--pause-on-fail").code == 3
     for words in (("next",), ("next", "--start"), ("record",)):
         assert "error: n has agents of its own, and has not ended" in inside.refused(*words)
 
 
 @pytest.mark.slow
 def test_a_person_is_asked_where_the_loop_was_told_to(inside: Inside) -> None:
-    inside.begin("--on-fail", "pause", "--attempts", "1")
+    inside.begin("--pause-on-fail", "--attempts", "1")
     waits = inside.record(code=3)
     assert (waits["status"], waits["command"]) == ("waiting", "raymond answer n continue")
     assert "Write the answer" in waits["question"]

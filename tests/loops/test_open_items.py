@@ -57,7 +57,7 @@ def test_no_loop_starts_in_a_checkout_while_another_has_an_open_item_there(tmp_p
 @pytest.mark.slow
 def test_a_loop_that_paused_waits_for_the_open_item_of_another(tmp_path: Path) -> None:
     night = Planned(tmp_path, "echo try >> tries.txt; echo ITERATION_COMPLETE")
-    paused = night.stories("--id", "s", "--attempts", "1", "--on-fail", "pause", *HERE)
+    paused = night.stories("--id", "s", "--attempts", "1", "--pause-on-fail", *HERE)
     assert paused.code == 3, "no item of it is open"
     kill(night, "task-loop", "start", "--id", "t", *HERE)
     for command in (("story-loop", "resume"), ("resume", "s")):

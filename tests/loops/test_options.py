@@ -145,7 +145,7 @@ def test_a_budget_stops_the_loop_and_more_of_it_goes_on(tmp_path: Path) -> None:
 
 def test_a_pause_after_a_failure_waits_for_a_person_and_resuming_is_an_answer(tmp_path: Path) -> None:
     night = Night(tmp_path, "1. [VERIFY: false] A\n2. [VERIFY: sh check.sh] Write the answer\n")
-    ran = night.loop("--on-fail", "pause", "--attempts", "1")
+    ran = night.loop("--pause-on-fail", "--attempts", "1")
     assert ran.code == 3, ran.out
     assert night.state["status"] == "paused"
     status = json.loads(night.room.raymond("status", "n", "--json").stdout)

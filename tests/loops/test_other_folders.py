@@ -112,7 +112,7 @@ def test_the_status_of_a_folder_without_a_loop_names_where_there_is_one(tmp_path
 def test_a_loop_begins_beside_one_of_which_no_item_is_open(tmp_path: Path) -> None:
     one = Folders(tmp_path)
     one.agent("echo ITERATION_COMPLETE")
-    flags = ("--pause", "0s", "--attempts", "1", "--on-fail", "pause")
+    flags = ("--pause", "0s", "--attempts", "1", "--pause-on-fail")
     assert one.room.raymond("-C", "app1", "task-loop", "start", "--id", "t", *flags).returncode == 3
     one.agent("echo b c >> work.txt; echo ITERATION_COMPLETE")
     assert completes(one, "app2", "start", "--id", "s", "--pause", "0s")

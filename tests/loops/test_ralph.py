@@ -43,7 +43,7 @@ def test_red_at_the_start_and_green_now_is_done(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_loop_that_has_paused_says_where_and_why_and_what_to_look_at(tmp_path: Path) -> None:
     night = night_of(tmp_path, "echo I cannot; echo ITERATION_FAILED")
-    ran = ralph(night, "--gate", "sh check.sh", "--on-fail", "pause")
+    ran = ralph(night, "--gate", "sh check.sh", "--pause-on-fail")
     [row] = json.loads(night.room.raymond("list", "--json").stdout)
     assert (row["at"], row["reason"]) == ("iteration 1", "the agent said that it cannot do this: I cannot")
     assert "- Ended: paused: the agent said that it cannot do this: I cannot\n" in ran.out
@@ -55,7 +55,7 @@ def test_status_without_a_folder_of_documents_is_that_of_the_journal(tmp_path: P
     night = night_of(tmp_path, "echo I tried.")
     before = night.loop(verb="status", loop="ralph")
     assert (before.out, before.err) == ("no active ralph loop\n", "")
-    ran = ralph(night, "--gate", "sh check.sh", "--commit", "never", "--on-fail", "pause")
+    ran = ralph(night, "--gate", "sh check.sh", "--commit", "never", "--pause-on-fail")
     assert ran.out.endswith("raymond resume n, or raymond answer n continue; end it: raymond answer n stop\n")
     paused = json.loads(night.loop("--json", verb="status", loop="ralph").out)
     assert (ran.code, paused["status"], paused["exit_code"]) == (3, "paused", 3)
@@ -203,7 +203,7 @@ def test_a_loop_that_did_not_do_it_says_what_is_missing_and_how_to_go_on(tmp_pat
 def test_an_iteration_without_a_check_and_without_a_change_is_neither_done_nor_failed(tmp_path: Path) -> None:
     night = night_of(tmp_path, "echo I looked around.")
     night.write({"mine.txt": "not committed\n"})
-    ran = ralph(night, "--max-iterations", "2", "--on-fail", "pause")
+    ran = ralph(night, "--max-iterations", "2", "--pause-on-fail")
     assert ran.code == 0, ran.err
     assert "- Success rate: nothing was changed" in ran.out
     assert "## Without a check and without a change\n\n- Iteration 1: Count\n- Iteration 2: Count" in ran.out

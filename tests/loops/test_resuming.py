@@ -278,7 +278,7 @@ def test_a_state_file_without_a_journal_is_foreign(tmp_path: Path) -> None:
 def paused(path: Path) -> Night:
     """A loop that waits for a person, because its first item failed."""
     night = Night(path, "1. [VERIFY: false] A\n2. [VERIFY: sh check.sh] Write the answer\n")
-    assert night.loop("--on-fail", "pause", "--attempts", "1").code == 3
+    assert night.loop("--pause-on-fail", "--attempts", "1").code == 3
     return night
 
 
@@ -311,7 +311,7 @@ def test_two_loops_in_the_checkout_exclude_each_other(tmp_path: Path) -> None:
     night = Night(tmp_path, "1. [VERIFY: false] A\n2. [VERIFY: sh check.sh] Write the answer\n")
     night.write({"PROMPT.md": "go\n"})
     night.commit("prompt")
-    assert night.loop("--workspace", "here", "--on-fail", "pause", "--attempts", "1").code == 3
+    assert night.loop("--workspace", "here", "--pause-on-fail", "--attempts", "1").code == 3
     night.agent(f"{WAIT}{HONEST}")
     with night.room.start("ralph", "PROMPT.md", "--id", "r", "--max-iterations", "1", "--workspace", "here") as live:
         live.sees("Selected item")

@@ -39,7 +39,7 @@ def test_the_live_view_shows_queue_item_check_and_commits(tmp_path: Path) -> Non
 
 def test_enter_goes_on_after_a_failure_and_other_words_are_refused(tmp_path: Path) -> None:
     night = Night(tmp_path, QUEUE.replace("test -f f1", "false"), "touch f2 f3 f4 f5; echo ITERATION_COMPLETE")
-    with terminal(night.room, *START, "--on-fail", "pause", "--attempts", "1", "--max-sessions", "2") as pane:
+    with terminal(night.room, *START, "--pause-on-fail", "--attempts", "1", "--max-sessions", "2") as pane:
         pane.sees(r"Press enter to continue or Ctrl\+C to abort\.\.\.|.*Press enter to continue or .*")
         pane.sees(">")
         pane.type("maybe", "Enter")
@@ -52,7 +52,7 @@ def test_enter_goes_on_after_a_failure_and_other_words_are_refused(tmp_path: Pat
 
 def test_a_person_stops_after_a_failure(tmp_path: Path) -> None:
     night = Night(tmp_path, QUEUE.replace("test -f f1", "false"), "echo '</ask>'; echo ITERATION_FAILED")
-    with terminal(night.room, *START, "--on-fail", "pause", "--attempts", "1") as pane:
+    with terminal(night.room, *START, "--pause-on-fail", "--attempts", "1") as pane:
         pane.sees(">")
         pane.type("stop", "Enter")
         pane.sees("code 1")

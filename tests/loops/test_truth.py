@@ -57,7 +57,7 @@ def test_ralph_that_is_not_finished_was_stopped(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_loop_at_work_says_where_it_stands(tmp_path: Path) -> None:
     night = Night(tmp_path, TWO, "echo 'I cannot'; echo ITERATION_FAILED")
-    assert night.loop("--on-fail", "pause").code == 3
+    assert night.loop("--pause-on-fail").code == 3
     shown = night.room.raymond("list").stdout
     assert "continuous-session" in shown
     assert "Write the answer: the agent said that it cannot do this: I cannot" in shown

@@ -209,22 +209,25 @@ def looping(own: Sequence[Any]) -> Callable[..., Any]:
 
 
 def continuing(*own: Any) -> Callable[..., Any]:
-    """The flags about who is told, handed over as one value, besides a command's `own`."""
+    """Limits and flags about who is told, handed over as one value, besides a command's `own`."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         def call(**given: Any) -> int:
             mine = {name: given.pop(name) for name in list(given) if name not in _SHARED}
             return command(_read(ResumeFlags, given), **mine)
 
-        return _documented([*own, *map(of_row, table(ShowFlags, START))], call, command)
+        return _documented([*own, *map(of_row, [*_CONTINUED, *table(ShowFlags, START)])], call, command)
 
     return decorate
 
 
 _SHARED = {name for kind in (Options, StartFlags, ShowFlags) for name in rows(kind)}
-_CONTINUED = {name for name, row in OPTIONS.items() if CHANGE in row.where and START in row.where} | {"notify"}
-CONTINUED = frozenset([*_CONTINUED, *rows(ShowFlags)])
-"""The names of the flags of a start that count, too, for a loop that was cut off and continues."""
+_CONTINUED = [
+    replace(row, often=False) for row in _KEPT if START in row.where and row.name not in ("strict", "trust_project")
+]
+"""What can be changed of a loop that continues: not how many steps, since loops count items."""
+CONTINUED = frozenset([*(row.name for row in _CONTINUED), *rows(ShowFlags)])
+"""The names of the flags of a start that count, too, for a loop that was cut off."""
 
 
 def as_resumption(given: StartFlags) -> ResumeFlags:
@@ -261,7 +264,6 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "variables": lambda pairs: dict(map(texts.variable, pairs)),
     "overrides": texts.overrides,
     "replies": texts.read,
-    "roots": lambda paths: [*map(os.path.abspath, paths)],
 }
 """What is typed, as a program would say it."""
 
@@ -272,6 +274,8 @@ def options(flags: StartFlags) -> Options:
     for name, value in _typed(flags.run).items():
         plain = list(value) if isinstance(value, tuple) else value
         found[name] = _READ[name](plain) if name in _READ else plain
+    if flags.cd:
+        found["roots"] = [*map(os.path.abspath, found.get("roots", ()))]
     return Options(**found)
 
 

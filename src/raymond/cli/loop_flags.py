@@ -64,9 +64,6 @@ def own(loop: str, without: Collection[str] = ()) -> list[Any]:
 _ROWS = rows(Settings)
 DOCS = of_row(_ROWS["docs"])
 _OF_RALPH = {
-    "on_fail": replace(
-        _ROWS["on_fail"], about="What follows a red iteration.", kind=choice("skip", "pause"), often=False
-    ),
     "max_failures": replace(
         _ROWS["max_failures"], about="Iterations in a row in which the agent's program fails, until a person is asked."
     ),

@@ -93,7 +93,8 @@ def _narrow(config: Config, path: str, table: Mapping[str, Any], user: str) -> N
                 f"{path}: `{name}` is for a person to set, not for a project",
                 hint=f"remove it there; {user or '~/.config/raymond/config.toml'} is the place for it",
             )
-        narrower = reach(value) <= reach(config.settings[name].value)
+        before = config.settings[name].value
+        narrower = reach(value) < reach(before) or value == before
         (config.settings if narrower else config.unused)[name] = Setting(value, path)
 
 

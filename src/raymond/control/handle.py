@@ -1,6 +1,5 @@
 """One run of a project: drive it, follow it, ask things of it."""
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from raymond.control.deliver import Delivery
     from raymond.control.reviews import Review
     from raymond.control.runs import RunRow
-    from raymond.drivers.face import Face
     from raymond.machine.events import Decision, Event, RunStarted
     from raymond.machine.run import Run
     from raymond.store.loader import Loaded
@@ -49,34 +47,24 @@ class RunHandle:
         """The folder with what each step was sent and said."""
         return self.project.run(self.id).transcripts
 
-    def drive(self, face: "Face | None" = None) -> str:
-        """Drive it in this process until nothing is left that it could do; the status it has then."""
-        import threading
+    def drive(self) -> str:
+        """Let a process of its own drive it until nothing is left that it could do; the status it has then."""
+        from raymond.control import reviews
 
-        from raymond.control import drive
-        from raymond.drivers.face import Quiet
-        from raymond.faces.fanout import Faces
-        from raymond.views.status import exit_code
-
-        if threading.current_thread() is not threading.main_thread():
-            raise UsageError("a run is driven in the main thread", hint="detach() drives it in a process of its own")
-        faces = Faces([face or Quiet()])
-        here = os.getcwd()
-        with drive.hold(self.project, self.id, faces, loaded=self.loaded, trusts_now=self.trusts_now) as held:
-            run = held.run
-            if run.is_over:
-                held.clear()
-                return runs.left(run)
-            faces.notify(run.start.notify)
-            try:
-                held.drive()
-            finally:
-                os.chdir(here)  # steps are started from their own directories
-        faces.tell_end(run, exit_code(run, held.signal))
-        return runs.left(run)
+        if self.read().is_over or reviews.nothing_else(self.project, self.id):
+            return self.status()
+        self.detach()
+        try:
+            return self.wait()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
 
     def detach(self) -> None:
-        """Drive it in a process of its own, from any thread; returns once that process drives it."""
+        """Let a process of its own drive it; returns once that process does.
+
+        Only a process that does nothing else can end what a step has started and let go of.
+        """
         import subprocess
         import sys
 

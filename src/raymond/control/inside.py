@@ -159,6 +159,7 @@ def _wider(given: Rights, outer: RunStarted, started: RunStarted) -> str:
         *(pasted.flag("--allow-tool", tool, "TOOL") for tool in asked.allowed if tool not in given.allowed),
         *(pasted.flag("--root", root, "DIR") for root in started.roots if root not in outer.roots),
         *(pasted.flag("--notify", target, "TARGET") for target in started.notify if target not in outer.notify),
+        *(["decide_by = program"] if started.decide_by == "program" != outer.decide_by else []),
         *(["--allow-start"] if started.allow_start and not outer.allow_start else []),
         *(["--allow-test-edits"] if started.allow_test_edits and not outer.allow_test_edits else []),
     ]

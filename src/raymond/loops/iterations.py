@@ -160,7 +160,7 @@ def question(step: Step, ledger: Ledger) -> str:
         return ""
     recent = ledger.entries[-step.settings.max_failures :]
     is_stuck = len(recent) == step.settings.max_failures and all(one.verdict == FAILED for one in recent)
-    if not is_stuck and step.settings.on_fail != "pause" and ledger.entries[-1].action != "pause":
+    if not is_stuck and not step.settings.pause_on_fail and ledger.entries[-1].action != "pause":
         return ""
     return next_item.asking(error_line(ledger.entries[-1].error, next_item.ASKED))
 

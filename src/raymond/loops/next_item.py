@@ -195,7 +195,7 @@ def question(step: Step, ledger: Ledger) -> str:
     last = ledger.entries[-1] if ledger.entries else None
     if last is None or last.is_done or ledger.asked == len(ledger.entries):
         return ""
-    if last.action != "pause":
+    if last.action != "pause" and not step.settings.pause_on_fail:
         return ""
     why = error_line(last.error, ASKED)
     return asking(f"{last.title}{f': {why}' if why else ''}")

@@ -104,8 +104,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Items; 0 for no limit."""
     attempts: Annotated[int, Row("Fresh sessions for an item.", COUNT, LIMITS, where=_ITEMS)] = 2
     on_fail: Annotated[
-        str, Row("What follows an item that used up its attempts.", _ON_FAIL, LIMITS, often=True, where=_ALL)
+        str, Row("What follows an item that used up its attempts.", _ON_FAIL, LIMITS, often=True, where=_ITEMS)
     ] = "skip"
+    pause_on_fail: Annotated[
+        bool, Row("Ask a person whether to continue after a failure.", SWITCH, LIMITS, where=_ALL)
+    ] = False
     max_failures: Annotated[
         int, Row("Failures of an item in a row until --on-repeat applies.", COUNT, LIMITS, where=_ALL)
     ] = 3
