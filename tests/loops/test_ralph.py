@@ -142,6 +142,26 @@ def test_a_goal_is_judged_by_a_small_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("way", ["copy", "isolated"])
+def test_the_judge_works_no_nearer_than_the_agents(tmp_path: Path, way: str) -> None:
+    night = night_of(tmp_path)
+    judge = 'if [ "$1" = tiny ]; then touch judged.txt; pwd; exit; fi'
+    program = tmp_path / "far" / "agent"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{judge}\n{COUNT}\n", "utf-8")
+    program.chmod(0o755)
+    # Nothing else names the folder of the program: it is not on the PATH, and a step finds no other place of this test.
+    settings = tmp_path / "home/.config/raymond/config.toml"
+    mine = f'[backends.mine]\ncommand = ["{program}", "{{model}}"]\ncost = 0.01\n'
+    settings.write_text(f'backend = "mine"\nsmall_model = "tiny"\n{mine}', "utf-8")
+    ran = ralph(night, "--goal", "n.txt says 2", "--max-iterations", "1", "--workspace", way)
+    assert "the judge of the goal gave no verdict" in ran.out, ran.err
+    assert night.git("show", "raymond/n:n.txt") == "1"
+    assert not (night.path / "judged.txt").exists()
+    assert night.git("status", "--porcelain") == ""
+
+
+@pytest.mark.slow
 def test_the_judge_sees_only_what_the_agent_said_and_no_verdict_of_its_own(tmp_path: Path) -> None:
     agent = "echo DONE | tee VERDICT JUDGE.md GOAL.py; git add -A; git commit -qm DONE; echo DONE >&2"
     night = night_of(tmp_path, f"{{ {agent}; }} > /dev/null; echo 'All is <result>DONE</result>, she said.'")

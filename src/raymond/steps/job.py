@@ -3,11 +3,12 @@
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raymond.backends import Turn
 from raymond.language.evaluator import Evaluator
 from raymond.language.policy import Policy
-from raymond.language.ways import Way, narrowed
+from raymond.language.ways import WAYS, Way, narrowed
 from raymond.machine import failures, gates, variables
 from raymond.machine.agent import SCRIPTS, Agent, backend_of
 from raymond.machine.placed_workflow import PlacedWorkflow
@@ -178,13 +179,13 @@ def _evaluator_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> TurnJob | 
         "roots": tuple(start.roots),
         "policy": policy,
         "silence": _silence(run, policy),
-        **_place(run, placed.workflow.states[agent.state].policy),
         "evaluator": evaluator,
     }
     if agent.pool == SCRIPTS:
         return PatternJob(**every, text=pending.output)
     return TurnJob(
         **every,
+        **_place_of_judge(run, placed, placed.workflow.states[agent.state].policy),
         backend=backend_of(agent.pool),
         turn=1,
         invocation=evaluation.turn_of(run, placed, agent, "", None),
@@ -232,6 +233,12 @@ def _place(run: Run, policy: Policy) -> dict[str, Any]:
     lend = start.lend if policy.lend is None else [one for one in policy.lend if one in start.lend]
     net = "off" if "off" in (start.net, policy.net) else policy.net or start.net
     return {"way": narrowed(start.workspace, policy.workspace), "lend": tuple(lend), "net": net}
+
+
+def _place_of_judge(run: Run, placed: PlacedWorkflow, judged: Policy) -> dict[str, Any]:
+    """Where a judge works, who needs nothing of the project: as far apart as any agent of the run."""
+    ways = [state.policy.workspace for state in placed.workflow.states.values() if state.policy.workspace]
+    return _place(run, replace(judged, workspace=max(ways, key=WAYS.index, default="")))
 
 
 def _silence(run: Run, policy: Policy) -> float:

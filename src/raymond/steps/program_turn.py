@@ -123,7 +123,13 @@ class ProgramTurn(TurnStep):
         with contextlib.ExitStack() as given:
             out, err = (_opened(os.path.join(folder, name), flags, given) for name in ("out", "err"))
             argv, env, cwd = self.entered(
-                command.argv, env, {folder: False}, command.needs, command.folders, only_reads=command.only_reads
+                command.argv,
+                env,
+                {folder: False},
+                command.needs,
+                command.folders,
+                program=command.program,
+                only_reads=command.only_reads,
             )
             argv = self.host.marks.noting(argv, self.number)
             self.pid = spawn(argv, env, cwd, stdin=prompt, stdout=out, stderr=err)

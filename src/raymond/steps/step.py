@@ -227,12 +227,14 @@ class Step:
         needs: Iterable[str] = (),
         written: Mapping[str, str] = {},
         *,
+        program: str = "",
         only_reads: bool = False,
     ) -> tuple[list[str], Mapping[bytes, bytes], str]:
         """What to start, with which environment and in which directory, so that the step works where it should.
 
         `shown` are paths that it finds although they are in places that are empty for it, and whether it may write.
         `written`: where it finds other places that it may write, and where these are. `only_reads`: not the project.
+        `program`: what it starts in its turn, if it is a shell.
         """
         job, place = self.job, self.host.place
         if place is None or job.way == "here":
@@ -246,7 +248,7 @@ class Step:
         env = {**env, b"RAYMOND_WORKSPACE": job.way.encode()}
         self.host.make_spool()
         # A program that is not on the PATH is shown like those that are.
-        path = b":".join([env.get(b"PATH", b""), os.fsencode(os.path.dirname(argv[0]))])
+        path = b":".join([env.get(b"PATH", b""), os.fsencode(os.path.dirname(program or argv[0]))])
         argv, cwd = place.entered(
             argv,
             way=job.way,
