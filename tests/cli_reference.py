@@ -42,7 +42,7 @@ Put settings that you do not want to repeat into a file. The first place in this
 
 1. the [site rules](#site-rules) in `{policy_file}`
 2. a flag
-3. the environment: `RAYMOND_` and the key in capitals, such as `RAYMOND_BUDGET=5`; lists with commas
+3. the environment: `RAYMOND_` and the key in capitals, such as `RAYMOND_BUDGET=5`; lists with commas; no tables
 4. your own file: `~/.config/raymond/config.toml`, or `raymond/config.toml` in `XDG_CONFIG_HOME`
 5. for `budget`, `max_iterations`, `max_parallel` and `backend`: the workflow's own `workflow.yaml`
 6. the default
@@ -75,7 +75,10 @@ that an agent names in a tag. A run that is resumed has to follow the rules as t
 """
 
 ENVIRONMENT = (
-    ("RAYMOND_BUDGET, ...", "any key of the settings above: `RAYMOND_` and its name in capitals"),
+    (
+        "RAYMOND_BUDGET, ...",
+        "any key of the settings above but `backends` and `prices`: `RAYMOND_` and its name in capitals",
+    ),
     ("RAYMOND_HOME", "where [runs are kept](runs.md), instead of `~/.local/state/raymond`; an absolute path"),
     ("RAYMOND_PORTABLE", "set: do without pidfd, /proc and epoll, as on systems that have none"),
     ("RAYMOND_STEP", "set by Raymond for every process it starts, so that it can find the process again"),

@@ -189,7 +189,7 @@ def test_several_runs_are_stopped_and_cancelled_by_one_command(desk: Desk, capsy
     assert [line for line in told if " is " in line] == ["a is stopped", "b is stopped"]
     assert cli.main(["stop", "a", "b", "--agent", "main"]) == 2
     assert "hint: raymond stop a --agent main" in capsys.readouterr().err
-    assert cli.main(["cancel", "a"]) == 0
+    assert cli.main(["cancel", "a", "a"]) == 0
     assert cli.main(["cancel", "a", "b", "c"]) == 2
     said = capsys.readouterr().err
     assert "error: a was cancelled" in said, said

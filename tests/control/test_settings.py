@@ -12,7 +12,7 @@ import pytest
 
 from raymond import cli
 from raymond.cli import flags
-from raymond.control import config, start
+from raymond.control import config, doubts, start
 from raymond.control.settings import (
     COUNT,
     KEYS,
@@ -86,7 +86,7 @@ def test_what_a_row_sets_reaches_the_run_from_the_environment_and_from_options(n
     by_variable = config.load("", environment={variable: written}, policy_file="")
     assert by_variable.settings[name] == config.Setting(value, variable)
     by_option = config.load("", flags={name: value}, environment={}, policy_file="")
-    assert by_option.settings[name] == config.Setting(value, row.flags[-1])
+    assert by_option.settings[name] == config.Setting(value, row.flags[-1] if row.group else f"Options.{name}")
     choices = start.configured(Options(), by_variable, SiteRules())
     assert getattr(choices, name) == value
     field = {"allow_tools": "allowed_tools", "max_parallel": "max_turns_at_once"}.get(name, name)
@@ -127,3 +127,33 @@ def test_what_is_settable_is_shown(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "raymond", "config", "show"]
     told = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert [line.split()[0] for line in told.splitlines()] == [*KEYS]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ON_ASK", "`RAYMOND_ON_ASK` is not read; use --on-ask"),
+        ("PRICES", "`RAYMOND_PRICES` is not read; write `prices` into config.toml"),
+        ("WORKSPACE", "`RAYMOND_WORKSPACE` is not read; use --workspace"),
+        ("BUGDET", "unknown setting `RAYMOND_BUGDET`; did you mean `RAYMOND_BUDGET`?"),
+    ],
+)
+def test_a_variable_that_sets_nothing_is_told(name: str, said: str) -> None:
+    [found] = doubts.of_environment({f"RAYMOND_{name}": "isolated", "RAYMOND_MODEL": "x"})
+    assert f"{found.message}; {found.hint}" == said
+
+
+@pytest.mark.parametrize("name", ["timeout", "tool_timeout"])
+def test_a_time_in_which_something_has_to_happen_is_not_zero(name: str) -> None:
+    with pytest.raises(UsageError, match=f"`{name}` must be a duration of more than 0s"):
+        config.load("", environment={f"RAYMOND_{name.upper()}": "0s"}, policy_file="")
+    with pytest.raises(UsageError, match=f"`{name}` must be seconds, more than 0, up to"):
+        config.load("", flags={name: 0}, environment={}, policy_file="")
+
+
+def test_a_flag_that_counts_once_is_not_given_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    for twice in (["--gate", "a", "--gate", "b"], ["--gate=a", "--gate", "b"]):
+        assert cli.main(["ralph", "PROMPT.md", *twice]) == 2
+        assert capsys.readouterr().err == "error: --gate is given twice\nhint: give it once\n"
+    assert cli.main(["ralph", "missing.md", "--allow-tool", "a", "--allow-tool", "b"]) == 2
+    assert "missing.md" in capsys.readouterr().err

@@ -541,8 +541,8 @@ LINES: list[tuple[Event, str | None]] = [
     (events.TransitionHeld(agent="main", asked=[]), None),
     (events.SealEnded(agent="main", step=1, seal="5ea1", sealed=3), None),
     (events.SealEnded(agent="main", step=1, reason="no room"), "main cannot begin: no room"),
-    (events.ReviewEnded(agent="main", accepted=True, digest="d"), "main: its change was accepted by a person"),
-    (events.ReviewEnded(agent="main", reason="no"), "main: its change was rejected by a person: no"),
+    (events.ReviewEnded(agent="main", accepted=True, digest="d"), "main: its change was accepted"),
+    (events.ReviewEnded(agent="main", reason="no"), "main: its change was rejected: no"),
     (
         events.GateEnded(agent="main", step=1, verdict="passed", changes=["changed a", "added b"], twin="overlay"),
         "main gate passed (0s); also as sealed: changed a, added b",

@@ -142,6 +142,22 @@ def test_a_goal_is_judged_by_a_small_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_setting_that_counts_steps_of_runs_is_not_for_loops(tmp_path: Path) -> None:
+    night = night_of(tmp_path)
+    night.room.environment["RAYMOND_MAX_ITERATIONS"] = "5"
+    ran = ralph(night, "--gate", "sh check.sh")
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.slow
+def test_a_dry_run_refuses_a_branch_that_is_checked_out(tmp_path: Path) -> None:
+    night = night_of(tmp_path)
+    for dry in (["--dry-run"], []):
+        ran = ralph(night, "--gate", "sh check.sh", "--branch", "main", *dry)
+        assert (ran.code, ran.err.splitlines()[0]) == (2, "error: the branch main is checked out")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["copy", "isolated"])
 def test_the_judge_works_no_nearer_than_the_agents(tmp_path: Path, way: str) -> None:
     night = night_of(tmp_path)

@@ -14,7 +14,7 @@ def command(id_: str | None, agent: str | None, no_resume: bool) -> int:
     """Accept the change that agent AGENT of run ID made to what decides its check; then the check runs once more.
 
     It shows the change first and asks, so it needs a terminal. ITEM is the number of an item that a loop has set aside:
-    it is applied to HEAD, checked and committed.
+    it is checked on top of the branch and committed.
     """
     run = choice.change(id_, "review")
     return reviewing.meant(run, "accept", agent, resumes=not no_resume).accept()

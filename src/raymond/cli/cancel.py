@@ -17,7 +17,9 @@ from raymond.faces.lines import Lines
 @click.option("--force", is_flag=True, help="Even if a process on another machine may still drive it.")
 def command(ids: tuple[str, ...], force: bool) -> int:
     """End the runs ID and their running steps for good: none can be resumed. What they did stays in their journals."""
-    return many.each([choice.change(id_, "cancel") for id_ in ids or [None]], partial(_cancel, force=force))
+    return many.each(
+        [choice.change(id_, "cancel") for id_ in dict.fromkeys(ids) or [None]], partial(_cancel, force=force)
+    )
 
 
 def _cancel(found: RunHandle, *, force: bool) -> int:

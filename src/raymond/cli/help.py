@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from raymond.control.settings import AGENTS, CHECKS, GIT, LIMITS, RIGHTS, TASK, TOLD
+from raymond.errors import UsageError
 
 ONE, MANY = "One agent", "Many runs"
 _GROUPS = (TASK, ONE, MANY, CHECKS, AGENTS, LIMITS, RIGHTS, GIT, TOLD)
@@ -38,6 +39,15 @@ class Command(click.Command):
                 ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_all, help="Show every flag."
             )
         )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse a flag that is given twice and counts once: a gate that is dropped without a word is a trap."""
+        given = [word.partition("=")[0] for word in args[: args.index("--") if "--" in args else None]]
+        for param in self.params:
+            is_once = isinstance(param, Flag) and not (param.is_flag or param.multiple)
+            if is_once and sum(given.count(name) for name in param.opts) > 1:
+                raise UsageError(f"{max(param.opts, key=len)} is given twice", hint="give it once")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The flags in groups, those without one last."""

@@ -32,7 +32,9 @@ def command(ids: tuple[str, ...], now: bool, agent: str | None, every: bool, her
         raise UsageError("--yes goes with --all or --here", hint="raymond stop --all --yes")
     if agent and len(ids) > 1:
         raise UsageError("--agent needs the id of one run", hint=f"raymond stop {ids[0]} --agent {agent}")
-    return many.each([choice.change(id_, "stop") for id_ in ids or [None]], partial(_stop, now=now, agent=agent))
+    return many.each(
+        [choice.change(id_, "stop") for id_ in dict.fromkeys(ids) or [None]], partial(_stop, now=now, agent=agent)
+    )
 
 
 def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:

@@ -36,7 +36,7 @@ def command(ids: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     Of several, each is told as soon as those before it are over, and the exit code is the highest one.
     """
     until = inf if timeout is None else time.monotonic() + timeout
-    found = [choice.find(id_, "wait") for id_ in ids or [None]]
+    found = [choice.find(id_, "wait") for id_ in dict.fromkeys(ids) or [None]]
     return many.each(found, partial(_wait, until=until, as_json=as_json))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from raymond import durations
-from raymond.control.settings import DURATION, KEYS, SITE_KEYS, Row, SiteRules
+from raymond.control.settings import DURATION, KEYS, PERIOD, SITE_KEYS, Row, SiteRules
 from raymond.errors import UsageError
 from raymond.machine.prices import show as dollars
 from raymond.store import settings_file
@@ -43,7 +43,7 @@ class Config(Struct, frozen=True):
     @property
     def ignored(self) -> dict[str, Setting]:
         """What of `unused` nobody overruled: it goes further than what is set."""
-        overruled = [name for name, one in self.settings.items() if one.origin.startswith(("--", PREFIX))]
+        overruled = [name for name, one in self.settings.items() if one.origin.startswith(("--", "Options.", PREFIX))]
         return {name: one for name, one in self.unused.items() if name not in overruled}
 
     def said(self, key: str) -> Any:
@@ -72,7 +72,7 @@ def load(
             settings[name] = Setting(_read(KEYS[name], value, f"the environment: {variable}"), variable)
     for name, value in flags.items():
         if value is not None:
-            flag = KEYS[name].flags[-1]
+            flag = KEYS[name].flags[-1] if KEYS[name].group else f"Options.{name}"
             settings[name] = Setting(_given(KEYS[name], value, flag), flag)
     return _obey(config, site_rules(policy_file), policy_file)
 
@@ -172,12 +172,12 @@ def _example(row: Row, where: str) -> str:
 
 def _given(row: Row, value: Any, flag: str) -> Any:
     """What was said at the start: by a flag, or by a program that may pass anything; durations come as seconds."""
-    if row.kind is DURATION and isinstance(value, int | float) and not isinstance(value, bool):
-        if 0 <= value <= durations.LONGEST:
+    if row.kind in (DURATION, PERIOD) and isinstance(value, int | float) and not isinstance(value, bool):
+        if 0 <= value <= durations.LONGEST and (value or row.kind is DURATION):
             return float(value)
-        raise UsageError(
-            f"{flag}: `{row.name}` must be seconds, 0 to {durations.LONGEST:,.0f}", hint=f"{row.name} = 60"
-        )
+        least = "0" if row.kind is DURATION else "more than 0, up"
+        what = f"{flag}: `{row.name}` must be seconds, {least} to {durations.LONGEST:,.0f}"
+        raise UsageError(what, hint=f"{row.name} = 60")
     return _read(row, value, flag)
 
 

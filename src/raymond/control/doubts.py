@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from raymond.backends import registry
 from raymond.control import config
-from raymond.control.settings import KEYS
+from raymond.control.settings import KEYS, OPTIONS
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.language import frontmatter, reach, reading
 from raymond.language.frontmatter import Mark
@@ -41,9 +41,15 @@ def of_environment(environment: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Variables that were probably meant to be settings."""
     known = {name.upper() for name, row in KEYS.items() if not row.is_table}
     known |= {*_OURS, *(name.upper() for name in BUILT_IN), MARK.removeprefix(config.PREFIX)}
+    known |= {"WORKSPACE"} if MARK in environment else set()  # set for a step that works in one
     for variable in sorted(environment):
         name = variable.removeprefix(config.PREFIX)
         if not variable.startswith(config.PREFIX) or name in known or name.startswith("VAR_"):
+            continue
+        if row := {**OPTIONS, **KEYS}.get(name.lower()):
+            way = f"use {row.flags[-1]}" if row.group else f"write `{row.name}` into config.toml"
+            message = f"`{variable}` is not read"
+            yield frontmatter.diagnose(Mark("the environment", source=variable), "unknown-setting", message, way)
             continue
         from difflib import get_close_matches
 

@@ -61,7 +61,7 @@ def refusal(start: RunStarted, what: str) -> Refusal | None:
 
 def check_workspace() -> None:
     """Refuse to start a run in a step that cannot reach the place where runs are kept."""
-    if os.environ.get(WORKSPACE) == "isolated":
+    if os.environ.get(WORKSPACE) == "isolated" and MARK in os.environ:
         hint = "let the workflow fork agents instead, or start it in a state that works here"
         raise UsageError("a step that works isolated cannot start a run", hint=hint)
 

@@ -139,6 +139,12 @@ def duration(value: Any) -> float:
     return seconds
 
 
+def _period(value: Any) -> float:
+    if seconds := duration(value):
+        return seconds
+    raise ValueError("a duration of more than 0s, like 90s, 10m or 2h")
+
+
 def _money(value: Any) -> float:
     return amounts.dollars(value.removeprefix("$") if isinstance(value, str) else value)
 
@@ -172,8 +178,8 @@ def _patterns(value: Any) -> list[str]:
 
 def _tools(value: Any) -> list[str]:
     for pattern in (found := _texts(value)):
-        if not closed(pattern):
-            raise ValueError(f"tools; `{pattern}` has brackets that do not match")
+        if not pattern.strip() or not closed(pattern):
+            raise ValueError(f"names of tools; `{pattern}` is empty or lacks a bracket")
     return found
 
 
@@ -193,7 +199,7 @@ def _prices(value: Any) -> dict[str, Price]:
 def _price(model: str, table: Any) -> Price:
     known = set(Price.__struct_fields__)
     if not isinstance(table, dict) or not {"input", "output"} <= set(table) <= known:
-        raise ValueError(f"input, output and cached of a model, in dollars per million tokens (`{model}`)")
+        raise ValueError(f"`input` and `output`, and optionally `cached`, in dollars per million tokens (`{model}`)")
     try:
         return Price(**{name: amounts.dollars(amount) for name, amount in table.items()})
     except ValueError as error:
@@ -228,6 +234,8 @@ TEXT, NAME, LIST = Kind(_text, "TEXT"), Kind(_name, "NAME"), Kind(_texts, "TEXT"
 MONEY = Kind(_money, "USD", show=dollars)
 COUNT = count()
 DURATION = Kind(duration, "TIME", write=lambda value: f'"{durations.written(value)}"', show=durations.written)
+PERIOD = replace(DURATION, read=_period)
+"""A duration in which something has to happen."""
 SWITCH = Kind(_yes_or_no, write=lambda value: str(value).lower())
 TOOLS, PATTERNS = Kind(_tools, "PATTERN", many=True), Kind(_patterns, "PATTERN", many=True)
 
@@ -313,11 +321,11 @@ class Options(Struct, kw_only=True, metaclass=Told):
     ] = None
     timeout: Annotated[
         float | None,
-        Row("Stop a step that prints nothing for this long.", DURATION, LIMITS, '"10m"', SILENCE, _limit(SILENCE)),
+        Row("Stop a step that prints nothing for this long.", PERIOD, LIMITS, '"10m"', SILENCE, _limit(SILENCE)),
     ] = None
     tool_timeout: Annotated[
         float | None,
-        Row("How long a tool may show no sign of life.", DURATION, "", '"30m"', TOOL_TIME, _limit(TOOL_TIME)),
+        Row("How long a tool may show no sign of life.", PERIOD, "", '"30m"', TOOL_TIME, _limit(TOOL_TIME)),
     ] = None
     max_wait: Annotated[
         float | None,

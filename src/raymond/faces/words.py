@@ -407,7 +407,7 @@ def _step_line(event: Event, agent: str) -> str | None:
             return None if event.seal else f"{agent} cannot begin: {event.reason}"
         case ReviewEnded():
             reason = f": {event.reason}" if event.reason else ""
-            return f"{agent}: its change {'was accepted' if event.accepted else 'was rejected'} by a person{reason}"
+            return f"{agent}: its change {'was accepted' if event.accepted else 'was rejected'}{reason}"
         case EvaluatorEnded():
             return f"{agent} {evaluator(event)}"
         case _:

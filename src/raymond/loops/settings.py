@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from raymond.control.settings import CHECKS, COUNT, DURATION, GIT, LIMITS, LIST, SWITCH, TASK, TEXT, Row, choice
+from raymond.control.settings import CHECKS, COUNT, DURATION, GIT, LIMITS, LIST, PERIOD, SWITCH, TASK, TEXT, Row, choice
 from raymond.loops.documents import PLANS, RECORDS, SUMMARIES
 
 VARIABLE = "loop"
@@ -116,9 +116,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         str, Row("What follows an item that fails again and again.", _ON_REPEAT, LIMITS, where=_ITEMS)
     ] = "block"
     pause: Annotated[float, Row("Time between two items.", DURATION, LIMITS, where=_ALL)] = 2.0
-    gate_timeout: Annotated[float, Row("Time for one check.", DURATION, CHECKS, where=_ALL)] = 600.0
+    gate_timeout: Annotated[float, Row("Time for one check.", PERIOD, CHECKS, where=_ALL)] = 600.0
     allow: Annotated[
-        tuple[str, ...], Row("Run only checks that match one of these.", LIST, CHECKS, metavar="PATTERN", where=_ITEMS)
+        tuple[str, ...],
+        Row("Run only checks that match one of these.", LIST, CHECKS, metavar="PATTERN", where=_ITEMS),
     ] = ()
     deny: Annotated[
         tuple[str, ...], Row("Run no check that matches.", LIST, CHECKS, metavar="PATTERN", where=_ITEMS)

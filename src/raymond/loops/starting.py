@@ -128,7 +128,7 @@ class Draft(Struct, frozen=True):
         name, tip = branch.name, branch.tip
         if name and (is_looked_at or git.reference(branch.top, f"refs/heads/{name}") != tip):
             self.branch.withdraw()
-            what = f"the branch {name} has other commits, is checked out, or has the name of a folder of branches"
+            what = f"the branch {name} has other commits, or has the name of a folder of branches"
             raise UsageError(what, hint="name another one: --branch NAME; or --branch current")
 
 
@@ -149,6 +149,9 @@ def draft(
         and publish.ask(top, *asked, fails=[1, 128]).decode("utf-8", "replace").strip() != settings.branch
     ):
         raise UsageError(f"`{settings.branch}` cannot be the name of a branch", hint="--branch NAME")
+    if settings.way != "here" and f"ref: refs/heads/{settings.branch}" in git.checked_out(top):
+        hint = "--branch current brings the work into it at the end; or name another one: --branch NAME"
+        raise UsageError(f"the branch {settings.branch} is checked out", hint=hint)
     if since:
         found = git.reference(top, since)
         if not found:
@@ -271,6 +274,7 @@ def load(
             denied = {"disallowed_tools": list(DENIED), **choices.overrides.get(state, {})}
             choices.overrides = {**choices.overrides, state: denied}
     choices.workspace, choices.loop = "", loop
+    choices.max_iterations = None  # a setting for runs counts steps, and a loop items
     for name in _PLACED if way != "here" else ():
         if os.path.exists(os.path.join(workflow, name)):
             given = choices.overrides.get(name, {})
