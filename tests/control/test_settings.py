@@ -9,9 +9,13 @@ from typing import Annotated
 
 import click
 import pytest
+from msgspec import Struct
 
 from raymond import cli
 from raymond.cli import flags
+from raymond.cli.flags import ResumeFlags, ShowFlags, StartFlags
+from raymond.cli.help import GROUPS
+from raymond.cli.loop_flags import Start as Once
 from raymond.control import config, doubts, start
 from raymond.control.settings import (
     COUNT,
@@ -22,12 +26,14 @@ from raymond.control.settings import (
     SITE_KEYS,
     START,
     SWITCH,
+    Kind,
     Options,
     Row,
     SiteRules,
     rows,
 )
 from raymond.errors import UsageError
+from raymond.loops.settings import Settings
 from raymond.machine.events import RunStarted
 
 SETTABLE = {name: row for name, row in OPTIONS.items() if row.example}
@@ -51,6 +57,17 @@ def test_every_option_and_every_site_rule_has_a_row() -> None:
     assert [*OPTIONS] == [*Options.__struct_fields__]
     assert [*SITE_KEYS] == [*SiteRules.__struct_fields__]
     assert [name for name, row in {**OPTIONS, **KEYS, **SITE_KEYS}.items() if not row.about.endswith(".")] == []
+
+
+@pytest.mark.parametrize("table", [Options, SiteRules, Settings, Once, StartFlags, ResumeFlags, ShowFlags])
+def test_every_row_is_well_formed(table: type[Struct]) -> None:
+    """Type checkers do not look into annotations."""
+    for name, row in rows(table).items():
+        assert isinstance(row.kind, Kind), name
+        assert [type(value) for value in (row.about, row.group, row.example, row.unset, row.metavar)] == [str] * 5, name
+        assert row.group in ("", *GROUPS), name
+        assert {type(word) for word in row.where} == {str}, name
+        assert row.reach is None or callable(row.reach), name
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -149,11 +166,3 @@ def test_a_time_in_which_something_has_to_happen_is_not_zero(name: str) -> None:
         config.load("", environment={f"RAYMOND_{name.upper()}": "0s"}, policy_file="")
     with pytest.raises(UsageError, match=f"`{name}` must be seconds, more than 0, up to"):
         config.load("", flags={name: 0}, environment={}, policy_file="")
-
-
-def test_a_flag_that_counts_once_is_not_given_twice(capsys: pytest.CaptureFixture[str]) -> None:
-    for twice in (["--gate", "a", "--gate", "b"], ["--gate=a", "--gate", "b"]):
-        assert cli.main(["ralph", "PROMPT.md", *twice]) == 2
-        assert capsys.readouterr().err == "error: --gate is given twice\nhint: give it once\n"
-    assert cli.main(["ralph", "missing.md", "--allow-tool", "a", "--allow-tool", "b"]) == 2
-    assert "missing.md" in capsys.readouterr().err

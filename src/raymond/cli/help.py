@@ -6,10 +6,9 @@ from typing import Any, TypeVar
 import click
 
 from raymond.control.settings import AGENTS, CHECKS, GIT, LIMITS, RIGHTS, TASK, TOLD
-from raymond.errors import UsageError
 
 ONE, MANY = "One agent", "Many runs"
-_GROUPS = (TASK, ONE, MANY, CHECKS, AGENTS, LIMITS, RIGHTS, GIT, TOLD)
+GROUPS = (TASK, ONE, MANY, CHECKS, AGENTS, LIMITS, RIGHTS, GIT, TOLD)
 """In this order."""
 Called = TypeVar("Called", bound=Callable[..., Any])
 NAMES = {"help_option_names": ["-h", "--help"]}
@@ -40,19 +39,10 @@ class Command(click.Command):
             )
         )
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse a flag that is given twice and counts once: a gate that is dropped without a word is a trap."""
-        given = [word.partition("=")[0] for word in args[: args.index("--") if "--" in args else None]]
-        for param in self.params:
-            is_once = isinstance(param, Flag) and not (param.is_flag or param.multiple)
-            if is_once and sum(given.count(name) for name in param.opts) > 1:
-                raise UsageError(f"{max(param.opts, key=len)} is given twice", hint="give it once")
-        return super().parse_args(ctx, args)
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The flags in groups, those without one last."""
         every = ctx.meta.get(_EVERY, False)
-        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (*_GROUPS, "Help")}
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Help")}
         left = 0
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -165,12 +166,21 @@ def _placed(settings: Settings, workflow: str, options: Choices, checkout: Folde
 def _settings(id: str, prompt: str, own: dict[str, Any]) -> Settings:
     text = _read(prompt)
     for name in ("gate", "until", "goal"):
-        if own[name] is not None and not own[name].strip():
+        given = own[name] if name == "gate" else [own[name]]
+        if any(one is not None and not one.strip() for one in given):
             raise UsageError(
                 f"--{name} is empty", hint=f"leave it out, or say what --{name} is: a variable may not be set"
             )
+    own["gate"] = _all_of(own["gate"])
     prompt, pin = os.path.relpath(prompt), text if own["pin_prompt"] else ""
     return loop_flags.settings(RALPH, id, own, prompt=prompt, pin=pin, attempts=1)
+
+
+def _all_of(gates: Sequence[str]) -> str | None:
+    """One command for several: every one of them has to be green."""
+    if len(gates) < 2:
+        return gates[0] if gates else None
+    return " && ".join(f"({one})" if set(one) & set("|&;\n") else one for one in gates)
 
 
 def _read(prompt: str) -> str:

@@ -34,7 +34,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         str,
         Row(
             "An iteration counts, and is committed, only when this is green.",
-            *(TEXT, CHECKS),
+            *(LIST, CHECKS),
             metavar="CMD",
             often=True,
             where=(RALPH,),
