@@ -18,7 +18,7 @@ from raymond.loops import checks, commit_message, documents, ending, hooks, open
 from raymond.loops import waiting as waiting_items
 from raymond.loops.branch import BASE, OWN, TAKEN, VOUCHED, trailers
 from raymond.loops.documents import LEARNINGS, LOGS, Documents, Stored, stored
-from raymond.loops.formats import queue, queue_edit, sections
+from raymond.loops.formats import document, queue, queue_edit
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
@@ -197,8 +197,8 @@ def learn(found: Documents, loop: LoopRun | None, text: str) -> str:
 
 def _add(found: Documents, line: str) -> None:
     text = found.read(LEARNINGS) or f"{_HEADING}\n\n"
-    begun = "" if text.endswith("\n") else sections.newline(text)
-    found.write(text + begun + sections.adapted(line, sections.newline(text)), LEARNINGS)
+    begun = "" if text.endswith("\n") else document.newline(text)
+    found.write(text + begun + document.adapted(line, document.newline(text)), LEARNINGS)
 
 
 def eject(workflow: str, folder: str) -> str:

@@ -13,7 +13,7 @@ from raymond.errors import Error, UsageError
 from raymond.faces.words import many
 from raymond.loops import documents, prd_init, prd_marks, spec_files
 from raymond.loops.documents import LARGEST, PRD, PRD_STATUS, SPECS, Documents
-from raymond.loops.formats import checklist, comments, imported_text, prd, prd_status, ralph_prd, task_spec
+from raymond.loops.formats import checklist, document, imported_text, prd, prd_status, ralph_prd, task_spec
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.prd_marks import Marked
@@ -137,7 +137,7 @@ def _prd(found: Documents) -> str:
     if PRD in found.names() and not found.exists(PRD):
         raise UsageError(f"{found.shown(PRD)} is not a file", hint="move it away")
     text = found.read(PRD)
-    unclosed = comments.masked(text)[1]
+    unclosed = document.masked(text)[1]
     if unclosed >= 0:
         what = f"{found.shown(PRD)}:{text.count(chr(10), 0, unclosed) + 1}: this comment is not closed"
         raise UsageError(what, hint="close it with -->, then import again")

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import comments, prd
+from raymond.loops.formats import document, prd
 
 PIECES = [
     *("## User Stories\n", "### US-1: a\n", "#### US-2: b\r\n", "### US-3\n", "## x\n", "# y\n", "### US-4 c\n", "\n"),
@@ -75,7 +75,7 @@ def is_hidden(text: str) -> bool:
 
 @given(TEXTS)
 def test_masking_comments_moves_nothing(text: str) -> None:
-    masked, unclosed = comments.masked(text)
+    masked, unclosed = document.masked(text)
     assert len(masked) == len(text)
     assert [at for at, one in enumerate(masked) if one in "\r\n"] == [
         at for at, one in enumerate(text) if one in "\r\n"

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from raymond.loops.formats import foreign_text, masks, sections, task_edit, task_spec
+from raymond.loops.formats import document, foreign_text, task_edit, task_spec
 from raymond.loops.formats.task import Task
 
 PIECES = [
@@ -73,12 +73,12 @@ def test_no_text_raises_and_tasks_are_where_they_say(text: str) -> None:
 
 @given(TEXTS)
 def test_a_mask_has_the_lines_of_its_text_and_the_same_code_where_there_are_no_comments(text: str) -> None:
-    mask = masks.mask(text)
+    mask = document.mask(text)
     assert len(mask.text) == len(text)
     assert [at for at, one in enumerate(mask.text) if one == "\n"] == [at for at, one in enumerate(text) if one == "\n"]
-    if "<!--" not in text and not {masks.OPENING, masks.INSIDE, masks.CLOSING} & {*text}:
-        assert sections.outline(mask.text)[0] == sections.outline(text)[0]
-        assert (mask.fence is None) == (not sections.open_fence(text))
+    if "<!--" not in text and not {document.OPENING, document.INSIDE, document.CLOSING} & {*text}:
+        assert document.outline(mask.text)[0] == document.outline(text)[0]
+        assert (mask.fence is None) == (not document.open_fence(text))
         assert mask.comment is None
 
 

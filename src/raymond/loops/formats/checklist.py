@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from raymond.digests import sha256
-from raymond.loops.formats import comments, sections
+from raymond.loops.formats import document
+from raymond.loops.formats.document import Line
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.sections import Line
 from raymond.patterns import regex
 
 BOX = regex(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[([ xX])\](?:[ \t]+(.*)|$)")
@@ -112,9 +112,9 @@ def read_ralphex(text: str) -> ForeignPlan:
             if task.key in tasks:
                 doubts.append(Doubt(f"there are two tasks {task.key}, and only the first one counts", number))
             tasks.setdefault(task.key, task)
-        elif sections.plain(name) == _VALIDATION:
+        elif document.plain(name) == _VALIDATION:
             commands += list(_commands(number, rest, doubts))
-        elif level == 2 and (word := sections.plain(name).partition(" ")[0]) in said:
+        elif level == 2 and (word := document.plain(name).partition(" ")[0]) in said:
             said[word] = said[word] or "\n".join(one.text for one in rest).strip()
     if not tasks:
         raise Unreadable("no heading is like `### Task 1: Title`")
@@ -155,7 +155,7 @@ def _begun(line: Line) -> re.Match[str] | None:
 
 
 def _level(line: str) -> int:
-    bare = line.removeprefix(sections.BYTE_ORDER_MARK).strip()
+    bare = line.removeprefix(document.BYTE_ORDER_MARK).strip()
     return len(bare) - len(bare.lstrip("#"))
 
 
@@ -193,7 +193,7 @@ def _commands(number: int, lines: list[Line], doubts: list[Doubt]) -> Iterator[s
 def is_ralphex(text: str) -> bool:
     """Whether a text has the heading of a task of ralphex; one without a colon, and the commands of a plan."""
     headings = [line for _, line in _numbered(text) if line.kind == "heading"]
-    has_commands = any(sections.plain(_heading(one.text)) == _VALIDATION for one in headings)
+    has_commands = any(document.plain(_heading(one.text)) == _VALIDATION for one in headings)
     return any(TASK.fullmatch(_heading(one.text)) or (has_commands and _begun(one)) for one in headings)
 
 
@@ -203,16 +203,16 @@ def is_checklist(text: str) -> bool:
 
 
 def _numbered(text: str) -> Iterator[tuple[int, Line]]:
-    return enumerate(sections.lines(comments.masked(text)[0]), 1)
+    return enumerate(document.lines(document.masked(text)[0]), 1)
 
 
 def _heading(line: str) -> str:
-    bare = line.removeprefix(sections.BYTE_ORDER_MARK).strip().lstrip("#").strip()
+    bare = line.removeprefix(document.BYTE_ORDER_MARK).strip().lstrip("#").strip()
     return _plain(bare)
 
 
 def _first_title(text: str) -> str:
-    headings, _ = sections.outline(comments.masked(text)[0])
+    headings, _ = document.outline(document.masked(text)[0])
     return next((_plain(one.title) for one in headings if one.level == 1 and one.title), "")
 
 

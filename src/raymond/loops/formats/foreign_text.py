@@ -6,7 +6,7 @@ Whatever it says, it cannot begin a section, leave a fence or a comment open, or
 import re
 from collections.abc import Collection
 
-from raymond.loops.formats import sections
+from raymond.loops.formats import document
 from raymond.patterns import regex
 from raymond.text import safe, visible
 
@@ -80,7 +80,7 @@ def unmarked(text: str) -> str:
 
 def fenced(text: str) -> str:
     """`text` as a block of code."""
-    return sections.fence(unmarked(safe(_unix(text))))
+    return document.fence(unmarked(safe(_unix(text))))
 
 
 def prose(text: str, level: int, reserved: Collection[str] = ()) -> str:
@@ -88,9 +88,9 @@ def prose(text: str, level: int, reserved: Collection[str] = ()) -> str:
 
     A heading with a `reserved` title becomes plain text: the first one with a title counts, and it has to be ours.
     """
-    text = safe(_unix(text.removeprefix(sections.BYTE_ORDER_MARK))).strip("\n")
-    text = _lowered(text, min(level, _DEEPEST), {sections.plain(title) for title in reserved})
-    return text + sections.closing(text)
+    text = safe(_unix(text.removeprefix(document.BYTE_ORDER_MARK))).strip("\n")
+    text = _lowered(text, min(level, _DEEPEST), {document.plain(title) for title in reserved})
+    return text + document.closing(text)
 
 
 def _unix(text: str) -> str:
@@ -99,7 +99,7 @@ def _unix(text: str) -> str:
 
 
 def _lowered(text: str, level: int, reserved: set[str]) -> str:
-    headings, _ = sections.outline(text)
+    headings, _ = document.outline(text)
     parts: list[str] = []
     at = 0
     for heading in headings:
@@ -109,15 +109,15 @@ def _lowered(text: str, level: int, reserved: set[str]) -> str:
     return _uncommented(lowered) if "<!--" in lowered else lowered
 
 
-def _prefix(heading: sections.Heading, level: int, reserved: set[str]) -> str:
-    if sections.plain(heading.title) in reserved:
+def _prefix(heading: document.Heading, level: int, reserved: set[str]) -> str:
+    if document.plain(heading.title) in reserved:
         return "\\"
     return "#" * max(0, level - heading.level)
 
 
 def _uncommented(text: str) -> str:
     """`text` whose comments are shown: one that is never closed would hide what follows it. Code stays as it is."""
-    _, fences = sections.outline(text)
+    _, fences = document.outline(text)
     parts: list[str] = []
     at = 0
     for block in fences:

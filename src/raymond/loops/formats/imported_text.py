@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from raymond.loops.formats import comments, foreign_text, prd, records, sections, task_spec
+from raymond.loops.formats import document, foreign_text, prd, records, task_spec
 from raymond.loops.formats.foreign_plan import ForeignStory, ForeignTask
 from raymond.patterns import regex
 from raymond.text import safe
@@ -88,20 +88,20 @@ def one_command(commands: Sequence[str]) -> str:
 
 def added(text: str, stories: Sequence[str]) -> str:
     """A PRD with these sections at the end of its stories; an empty one begins with a title."""
-    ending = sections.newline(text)
+    ending = document.newline(text)
     new = "\n".join(stories)
     if not text.strip("\ufeff \t\r\n"):
         return f"{text.strip()}# Product requirements\n\n## {prd.TITLE}\n\n{new}"
     at = _end(text)
     if at < 0:
-        return text + sections.gap(text) + sections.adapted(f"## {prd.TITLE}\n\n{new}", ending)
+        return text + document.gap(text) + document.adapted(f"## {prd.TITLE}\n\n{new}", ending)
     before, after = text[:at], text[at:]
-    return before + sections.gap(before) + sections.adapted(new, ending) + (ending + after if after else "")
+    return before + document.gap(before) + document.adapted(new, ending) + (ending + after if after else "")
 
 
 def _end(text: str) -> int:
     """Where the stories of a PRD end; -1 if it has no place for them."""
-    found = sections.find(comments.masked(text)[0], prd.TITLE)
+    found = document.find(document.masked(text)[0], prd.TITLE)
     there = prd.read(text).stories
     if found and (not there or any(found.body <= one.start < found.end for one in there)):
         return found.end
@@ -112,7 +112,7 @@ def level(text: str) -> int:
     """How deep the heading of another story of a PRD is."""
     there = prd.read(text).stories
     if there:
-        line = text[there[-1].start :].removeprefix(sections.BYTE_ORDER_MARK).lstrip(" ")
+        line = text[there[-1].start :].removeprefix(document.BYTE_ORDER_MARK).lstrip(" ")
         return len(line) - len(line.lstrip("#"))
-    found = sections.find(comments.masked(text)[0], prd.TITLE)
+    found = document.find(document.masked(text)[0], prd.TITLE)
     return min(found.level + 1, _DEEPEST) if found else 3

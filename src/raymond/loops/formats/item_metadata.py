@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
 from raymond import durations
+from raymond.loops.formats.document import Line
 from raymond.loops.formats.item import Metadata, OnFail
-from raymond.loops.formats.sections import Line
 from raymond.patterns import regex
 
 NOTHING = Metadata()

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from raymond.loops.formats.sections import Heading
+from raymond.loops.formats.document import Heading
 from raymond.patterns import regex
 
 _STORY = regex(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.loops.formats import comments, id_list, near_fields, near_headings, sections, story_verification
+from raymond.loops.formats import document, id_list, near_fields, near_headings, story_verification
+from raymond.loops.formats.document import Fence, Heading, Line
 from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.sections import Fence, Heading, Line
 from raymond.loops.formats.story import Story, StoryCheck
 from raymond.patterns import regex
 
@@ -82,8 +82,8 @@ class _Field:
 
 def read(text: str) -> Prd:
     """The stories of a PRD. Never raises: a text without any has none."""
-    plain, unclosed = comments.masked(text)
-    headings, fences = sections.outline(plain)
+    plain, unclosed = document.masked(text)
+    headings, fences = document.outline(plain)
     heads = {at: head for at, one in enumerate(headings) if (head := _head(one))}
     counted, doubts = _counted(headings, heads)
     doubts += _lost(plain, headings, fences, heads)
@@ -131,7 +131,7 @@ def _head(heading: Heading) -> tuple[str, str] | None:
 
 
 def _bare(title: str) -> str:
-    return comments.without(title).strip(" \t*_")
+    return document.without(title).strip(" \t*_")
 
 
 def _counted(
@@ -168,7 +168,7 @@ def _lost(
 
 
 def _is_field(title: str) -> bool:
-    return sections.plain(title.partition(":")[0]) in _FIELDS
+    return document.plain(title.partition(":")[0]) in _FIELDS
 
 
 def _field_in(text: str, start: int, stop: int, fences: list[Fence]) -> str:
@@ -184,7 +184,7 @@ def _begins(fence: Fence) -> int:
 
 def _under(headings: list[Heading]) -> set[int]:
     """The headings in sections with the title."""
-    wanted = sections.plain(TITLE)
+    wanted = document.plain(TITLE)
     level = 0
     found = set()
     for at, heading in enumerate(headings):
@@ -192,7 +192,7 @@ def _under(headings: list[Heading]) -> set[int]:
             level = 0
         if level:
             found.add(at)
-        elif sections.plain(heading.title) == wanted:
+        elif document.plain(heading.title) == wanted:
             level = heading.level
     return found
 
@@ -245,7 +245,7 @@ class _Reader:
         field: _Field | None = None
         is_intro = True
         suspects: list[tuple[str, int]] = []
-        for number, line in enumerate(sections.lines(self.text), self.number + 1):
+        for number, line in enumerate(document.lines(self.text), self.number + 1):
             name, value = self._named(line)
             if name:
                 field, is_intro = _Field(value, number), False
@@ -290,7 +290,7 @@ class _Reader:
         if line.kind == "heading":
             title = line.text.strip().strip("#").strip()
             name, _, value = title.partition(":")
-            return _FIELDS.get(sections.plain(name), ""), value.strip(" \t*_")
+            return _FIELDS.get(document.plain(name), ""), value.strip(" \t*_")
         if line.kind or line.text[:1] not in _FIRST:
             return "", ""
         found = _FIELD.match(line.text)

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from raymond.loops.formats import item_head, item_metadata, sections
+from raymond.loops.formats import document, item_head, item_metadata
+from raymond.loops.formats.document import Line, Section
 from raymond.loops.formats.item import Doubt, Item
-from raymond.loops.formats.sections import Line, Section
 from raymond.patterns import regex
 
 TITLE = "Next Steps"
@@ -80,7 +80,7 @@ class _Splitter:
 
     def blocks(self) -> Iterator[_Block]:
         """Each item, as soon as the next one begins."""
-        for line in sections.lines(self.text, self.section.body, self.section.end):
+        for line in document.lines(self.text, self.section.body, self.section.end):
             self.number += 1
             before = self.block
             self._line(line)
@@ -129,7 +129,7 @@ class _Splitter:
 
 def read(text: str) -> Queue:
     """The queue of a session log. Never raises: a text without the section has an empty queue."""
-    section = sections.find(text, TITLE)
+    section = document.find(text, TITLE)
     if section is None:
         return Queue((), (), None)
     span = (section.body, section.end)
@@ -177,7 +177,7 @@ def _item(text: str, block: _Block, doubts: list[Doubt]) -> Item | None:
 
 def _left_open(text: str, splitter: _Splitter) -> list[Doubt]:
     doubts = []
-    if splitter.fence and splitter.section.end == len(text) and sections.open_fence(text):
+    if splitter.fence and splitter.section.end == len(text) and document.open_fence(text):
         doubts.append(Doubt("this block of code is not closed, so what follows is part of it", splitter.fence))
     if splitter.comment:
         doubts.append(Doubt("this comment is not closed, so what follows is part of it", splitter.comment))
@@ -231,11 +231,11 @@ def without(text: str, item: Item) -> str:
 
 def added(text: str, *blocks: str) -> str:
     """`text` with raw items at the end of its queue; a text without one gets the section at its end."""
-    ending = sections.newline(text)
+    ending = document.newline(text)
     new = "".join(_block(block, ending) for block in blocks)
-    section = sections.find(text, TITLE)
+    section = document.find(text, TITLE)
     if section is None:
-        return f"{text}{sections.gap(text)}## {TITLE}{ending}{ending}{new}"
+        return f"{text}{document.gap(text)}## {TITLE}{ending}{ending}{new}"
     at, before = _end(text, section, ending)
     return text[:at] + before + new + text[at:]
 
@@ -250,7 +250,7 @@ def _end(text: str, section: Section, ending: str) -> tuple[int, str]:
         gap = body.startswith(ending)
         return section.body + len(ending) * gap, begun if gap else begun + ending
     at = text.find("\n", section.body + filled, section.end) + 1 or section.end
-    before = sections.closing(text[:at])
+    before = document.closing(text[:at])
     splitter = _Splitter(text, section)
     for _ in splitter.blocks():
         pass
@@ -285,7 +285,7 @@ def rewritten(text: str, blocks: Iterable[str]) -> str:
     """`text` whose queue has these raw items instead of its own; other text between them stays."""
     blocks = tuple(blocks)
     queue = read(text)
-    ending = sections.newline(text)
+    ending = document.newline(text)
     if not queue.items or queue.section is None:
         return _filled(text, queue.section, blocks)
     first, last = queue.items[0], queue.items[-1]
@@ -313,10 +313,10 @@ def listed(blocks: Iterable[str]) -> str:
 
 def _block(block: str, ending: str) -> str:
     """A raw item as it can stand in any queue: not indented, its fence closed, its last line ended."""
-    block = sections.adapted(block, "\n").strip("\n").lstrip(" \t")
+    block = document.adapted(block, "\n").strip("\n").lstrip(" \t")
     block = block if _BULLET.match(block) else f"- {block}"
-    block += sections.closing(block) if "```" in block or "~~~" in block else "\n"
-    return sections.adapted(block, ending)
+    block += document.closing(block) if "```" in block or "~~~" in block else "\n"
+    return document.adapted(block, ending)
 
 
 # Lines

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from raymond.loops.formats import foreign_text, sections
+from raymond.loops.formats import document, foreign_text
 
 PROGRESS = "# Progress"
 FAILURES = "## Failure Log"
@@ -55,19 +55,19 @@ def holds(text: str, name: str) -> bool:
     wanted = mark(name)
     if wanted not in text:
         return False
-    return any(not line.kind and line.text.rstrip() == wanted for line in sections.lines(text))
+    return any(not line.kind and line.text.rstrip() == wanted for line in document.lines(text))
 
 
 def add(text: str, name: str, entry: str, heading: str) -> str:
     """`text` with the entry and its mark at its end, unless it has them; before it the heading, if `text` lacks it."""
     if holds(text, name):
         return text
-    ending = sections.newline(text)
+    ending = document.newline(text)
     new = f"{mark(name)}\n{entry.strip()}"
-    if sections.find(text, heading.lstrip("# ")) is None:
+    if document.find(text, heading.lstrip("# ")) is None:
         new = f"{heading}\n\n{new}"
-    new += sections.closing(new)
-    return text + sections.gap(text) + sections.adapted(new, ending)
+    new += document.closing(new)
+    return text + document.gap(text) + document.adapted(new, ending)
 
 
 def united(ours: str, theirs: str) -> str:

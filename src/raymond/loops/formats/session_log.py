@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from raymond.loops.formats import foreign_text, queue, sections
+from raymond.loops.formats import document, foreign_text, queue
 from raymond.patterns import regex
 
 HEADINGS = (
@@ -21,7 +21,7 @@ HEADINGS = (
     "Learnings",
 )
 PROPOSED = "*proposed*"
-_KNOWN = {sections.plain(heading): heading for heading in HEADINGS}
+_KNOWN = {document.plain(heading): heading for heading in HEADINGS}
 _LEVEL = 3
 """Headings inside of a section are below its own."""
 _NAME = regex(
@@ -87,7 +87,7 @@ def joined(before: str, log: SessionLog, title: str) -> SessionLog:
     """A log of several items: what the text `before` says, then this one, each part under the title of its item."""
     parts = {}
     for heading in HEADINGS:
-        found = sections.find(before, heading)
+        found = document.find(before, heading)
         old = _body(before[found.body : found.end]) if found else ""
         new = foreign_text.prose(log.told.get(heading, ""), _LEVEL + 1, HEADINGS).strip()
         own = f"### {foreign_text.inline(log.title)}\n\n{new}" if new and not queue.is_nothing(new) else ""
@@ -97,11 +97,11 @@ def joined(before: str, log: SessionLog, title: str) -> SessionLog:
 
 def told(reply: str) -> dict[str, str]:
     """The sections that an agent wrote in its last message; what is under no heading of ours is part of the summary."""
-    reply = sections.adapted(reply, "\n")
+    reply = document.adapted(reply, "\n")
     found: dict[str, list[str]] = {}
     heading, level, at = "Summary", 7, 0
-    for one in sections.outline(reply)[0]:
-        known = _KNOWN.get(sections.plain(one.title))
+    for one in document.outline(reply)[0]:
+        known = _KNOWN.get(document.plain(one.title))
         # A heading of another name ends a section only if it is not below it.
         if known is None and one.level > level:
             continue
@@ -113,7 +113,7 @@ def told(reply: str) -> dict[str, str]:
 
 
 def _body(part: str) -> str:
-    part = part.removeprefix(sections.BYTE_ORDER_MARK).strip("\n").rstrip()
+    part = part.removeprefix(document.BYTE_ORDER_MARK).strip("\n").rstrip()
     return "" if queue.is_nothing(part) else part
 
 

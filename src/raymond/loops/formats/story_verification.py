@@ -9,8 +9,8 @@ from msgspec import Struct
 from raymond import durations
 from raymond.language.check import EXPECTED, Check, expectation
 from raymond.loops.formats import near_fields
+from raymond.loops.formats.document import Line
 from raymond.loops.formats.item_head import unquoted
-from raymond.loops.formats.sections import Line
 from raymond.loops.formats.story import StoryCheck
 from raymond.patterns import regex
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond import durations
 from raymond.language.check import Check, expectation
-from raymond.loops.formats import item_head, item_metadata, masks, queue
+from raymond.loops.formats import document, item_head, item_metadata, queue
 from raymond.patterns import regex
 
 KEYS = ("command", "expected", "timeout", "retries", "type", "criteria", "seal", "may")
@@ -19,7 +19,7 @@ _MANUAL = regex(r"manual(?:ly)?\b[\s:–—-]*(.*)", re.IGNORECASE | re.DOTALL)
 _EXIT = regex(r"exit(?:[ \t]{1,4}code)?[ \t]{0,4}:?[ \t]{0,4}([0-9]+)", re.IGNORECASE)
 _OUTPUT = regex(r"output[ \t]{1,4}(contains|matches)[ \t]{1,4}(.*)", re.IGNORECASE | re.DOTALL)
 _RETRIES = regex(r"[0-9]{1,3}")
-_CODE = (masks.OPENING, masks.INSIDE, masks.CLOSING)
+_CODE = (document.OPENING, document.INSIDE, document.CLOSING)
 _SHOWN = 60
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from raymond.loops.formats import foreign_text, masks, records, sections, task_spec
+from raymond.loops.formats import document, foreign_text, records, task_spec
 from raymond.loops.formats.task_layout import NO_OUTPUT, Field, Layout, Place
 from raymond.patterns import regex
 
@@ -68,7 +68,7 @@ def with_fix(text: str, id: str, *, command: str, output: str, reason: str, mark
         return text, there
     place = _place(layout, id)
     new = _next_id(layout, id)
-    ending = sections.newline(text)
+    ending = document.newline(text)
     begun = text[: place.end] + _closing(text, place.end)
     before = "" if begun.endswith(("\n\n", "\n\r\n")) else ending
     after = ending if place.end < len(text) else ""
@@ -78,12 +78,12 @@ def with_fix(text: str, id: str, *, command: str, output: str, reason: str, mark
 
 def added(text: str, blocks: Iterable[str]) -> str:
     """`text` with whole sections of tasks at its end. They come from agents, so a mark of ours in them is none."""
-    ending = sections.newline(text)
+    ending = document.newline(text)
     parts = [text + _closing(text, len(text))]
     for block in blocks:
-        block = foreign_text.unmarked(sections.adapted(block.removeprefix(sections.BYTE_ORDER_MARK), "\n")).strip("\n")
-        is_apart = parts[-1] in ("", sections.BYTE_ORDER_MARK) or parts[-1].endswith(("\n\n", "\n\r\n"))
-        parts += ["" if is_apart else ending, sections.adapted(block + _closing(block, len(block)), ending)]
+        block = foreign_text.unmarked(document.adapted(block.removeprefix(document.BYTE_ORDER_MARK), "\n")).strip("\n")
+        is_apart = parts[-1] in ("", document.BYTE_ORDER_MARK) or parts[-1].endswith(("\n\n", "\n\r\n"))
+        parts += ["" if is_apart else ending, document.adapted(block + _closing(block, len(block)), ending)]
     return "".join(parts) if len(parts) > 1 else text
 
 
@@ -111,14 +111,14 @@ def _replaced(text: str, place: Place, section: str) -> str:
 
 def _closing(text: str, end: int) -> str:
     """What closes whatever the text leaves open there, so that a line of its own can follow."""
-    ending = sections.newline(text)
-    begun = "" if text[:end] in ("", sections.BYTE_ORDER_MARK) or text[:end].endswith("\n") else ending
-    mask = masks.mask(text) if end == len(text) else None
+    ending = document.newline(text)
+    begun = "" if text[:end] in ("", document.BYTE_ORDER_MARK) or text[:end].endswith("\n") else ending
+    mask = document.mask(text) if end == len(text) else None
     if mask is None or mask.open is None:
         return begun
     if mask.comment is not None:
         return f"{begun}-->{ending}"
-    return f"{begun}{sections.open_fence(text[mask.open :])}{ending}"
+    return f"{begun}{document.open_fence(text[mask.open :])}{ending}"
 
 
 def _marked(layout: Layout, mark: str) -> str | None:
@@ -160,7 +160,7 @@ def _fix(layout: Layout, place: Place, id: str, mark: str, failure: tuple[str, s
     checks = "".join(_verbatim(layout, place, "verification", ending))
     stories = "".join(_verbatim(layout, place, "implements", ending)[:1])
     gap = ending if stories else ""
-    return f"{sections.adapted(head, ending)}{checks}{sections.adapted(context, ending)}{gap}{stories}"
+    return f"{document.adapted(head, ending)}{checks}{document.adapted(context, ending)}{gap}{stories}"
 
 
 def _verbatim(layout: Layout, place: Place, name: str, ending: str) -> list[str]:
@@ -193,7 +193,7 @@ def _with_value(section: str, name: str, value: str) -> str:
 
 def _with_line(layout: Layout, place: Place, fields: dict[str, Field], name: str, value: str) -> str:
     section = layout.text
-    ending = sections.newline(section)
+    ending = document.newline(section)
     status = fields.get("status")
     if status and name != "status":
         blanks = section[status.stop : status.next].rstrip("\r\n")
@@ -261,8 +261,8 @@ def _without(section: str, name: str) -> str:
 def _with_attempt(section: str, lines: str) -> str:
     """A section whose last attempt has these lines."""
     layout = Layout(section)
-    ending = sections.newline(section)
-    lines = sections.adapted(lines, ending)
+    ending = document.newline(section)
+    lines = document.adapted(lines, ending)
     there = _blocks(layout, "last attempt")
     if there:
         field, stop = there[0]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from raymond.loops.formats import masks, near_fields, near_headings, sections
-from raymond.loops.formats.masks import Mask
+from raymond.loops.formats import document, near_fields, near_headings
+from raymond.loops.formats.document import Mask
 from raymond.patterns import regex
 
 KNOWN = ("status", "verified", "verification", "last attempt", "context", "implements", "proposed")
@@ -73,8 +73,8 @@ class Layout:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.mask: Mask = masks.mask(text)
-        self.headings, _ = sections.outline(self.mask.text)
+        self.mask: Mask = document.mask(text)
+        self.headings, _ = document.outline(self.mask.text)
         self.strange: list[tuple[str, int]] = []
         """What is wrong with headings, and where."""
         self.places = self._places()
@@ -82,9 +82,9 @@ class Layout:
         self._starts = [heading.start for heading in self.headings]
 
     def _places(self) -> list[Place]:
-        found: list[tuple[sections.Heading, re.Match[str], str, bool]] = []
+        found: list[tuple[document.Heading, re.Match[str], str, bool]] = []
         ends: dict[int, int] = {}
-        open_tasks: list[sections.Heading] = []
+        open_tasks: list[document.Heading] = []
         for heading in self.headings:
             named = self._task(heading)
             # One task is open at most: another one ends it, whatever its level.
@@ -107,7 +107,7 @@ class Layout:
         tasks = [(one.start, one.end) for one in self.places]
         return [one for one in near_headings.lost_tasks(self.mask.text, self.headings, tasks) if one[1] not in known]
 
-    def _task(self, heading: sections.Heading) -> tuple[re.Match[str], str, bool] | None:
+    def _task(self, heading: document.Heading) -> tuple[re.Match[str], str, bool] | None:
         if "." not in heading.title:
             return None
         bare = _PROPOSED.sub("", heading.title)
@@ -192,18 +192,18 @@ class _Lines:
             return True
         is_taken = self._holds(line, bare)
         self.is_apart = False
-        self.is_after_code = bare[0] == masks.CLOSING
+        self.is_after_code = bare[0] == document.CLOSING
         # Whatever follows the output was not written with it.
         is_last = self.is_after_code or _WITHOUT_OUTPUT.match(line) is not None
         self.is_over = self.ends_with_output and self.is_output and is_last
         return is_taken
 
     def _holds(self, line: str, bare: str) -> bool:
-        if bare[0] in (masks.INSIDE, masks.CLOSING):
+        if bare[0] in (document.INSIDE, document.CLOSING):
             return True
         if line[0] in _BLANKS:
             return not self.is_apart or self.is_listed
-        if bare[0] == masks.OPENING:
+        if bare[0] == document.OPENING:
             return not self.is_apart
         if _RULE.match(line):
             return False

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import sections
+from raymond.loops.formats import document
 
 PIECES = (
     "# a\n",
@@ -26,7 +26,7 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=12).map(
 
 
 def titles(text: str) -> list[tuple[int, str]]:
-    return [(heading.level, heading.title) for heading in sections.outline(text)[0]]
+    return [(heading.level, heading.title) for heading in document.outline(text)[0]]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_headings_are_found_outside_of_code(text: str, expected: list[tuple[int,
 
 
 def body(text: str, title: str) -> str | None:
-    found = sections.find(text, title)
+    found = document.find(text, title)
     return text[found.body : found.end] if found else None
 
 
@@ -77,39 +77,39 @@ def test_a_section_is_found_by_its_title(text: str, expected: str | None) -> Non
 
 @given(TEXTS)
 def test_lines_hold_every_character(text: str) -> None:
-    lines = list(sections.lines(text))
+    lines = list(document.lines(text))
     assert "".join(text[line.start : line.stop] for line in lines) == text
     assert [line.text for line in lines] == [line.rstrip("\r") for line in text.removesuffix("\n").split("\n") if text]
 
 
 def test_lines_say_what_they_are() -> None:
     text = "# a\nb\n```\n# c\n```\nd"
-    assert [line.kind for line in sections.lines(text)] == ["heading", "", "fence", "fenced", "fenced", ""]
-    assert [line.text for line in sections.lines(text, 4, 10)] == ["b", "```"]
+    assert [line.kind for line in document.lines(text)] == ["heading", "", "fence", "fenced", "fenced", ""]
+    assert [line.text for line in document.lines(text, 4, 10)] == ["b", "```"]
 
 
 @given(TEXTS, TEXTS)
 def test_fenced_text_stays_inside_of_its_fence(text: str, after: str) -> None:
-    fenced = sections.fence(text)
+    fenced = document.fence(text)
     assert text in fenced
     assert titles(fenced) == []
-    assert sections.open_fence(fenced) == ""
+    assert document.open_fence(fenced) == ""
     assert titles(fenced + "# a\n" + after)[:1] == [(1, "a")]
 
 
 @given(TEXTS)
 def test_whatever_a_text_leaves_open_can_be_closed(text: str) -> None:
-    assert sections.open_fence(text + sections.closing(text)) == ""
-    assert titles(text + sections.closing(text) + "# end\n")[-1] == (1, "end")
+    assert document.open_fence(text + document.closing(text)) == ""
+    assert titles(text + document.closing(text) + "# end\n")[-1] == (1, "end")
 
 
 def test_the_line_that_closes_a_fence_is_indented_like_the_one_that_opens_it() -> None:
-    assert sections.open_fence("a\n  ~~~~ x\nb") == "  ~~~~"
-    assert sections.closing("a\r\n```\r\nb") == "\r\n```\r\n"
+    assert document.open_fence("a\n  ~~~~ x\nb") == "  ~~~~"
+    assert document.closing("a\r\n```\r\nb") == "\r\n```\r\n"
 
 
 def test_the_first_line_says_how_lines_end() -> None:
-    assert [sections.newline(text) for text in ("a\r\nb\n", "a\nb\r\n", "a\r", "\n", "")] == [
+    assert [document.newline(text) for text in ("a\r\nb\n", "a\nb\r\n", "a\r", "\n", "")] == [
         "\r\n",
         "\n",
         "\n",
