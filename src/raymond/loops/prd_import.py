@@ -137,7 +137,7 @@ def _prd(found: Documents) -> str:
     if PRD in found.names() and not found.exists(PRD):
         raise UsageError(f"{found.shown(PRD)} is not a file", hint="move it away")
     text = found.read(PRD)
-    unclosed = document.masked(text)[1]
+    unclosed = document.uncommented(text)[1]
     if unclosed >= 0:
         what = f"{found.shown(PRD)}:{text.count(chr(10), 0, unclosed) + 1}: this comment is not closed"
         raise UsageError(what, hint="close it with -->, then import again")

@@ -116,3 +116,21 @@ def test_the_first_line_says_how_lines_end() -> None:
         "\n",
         "\n",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "unclosed"),
+    [
+        ("a\n", "a\n", -1),
+        ("a <!-- b --> c\n", "a            c\n", -1),
+        ("<!-- b --> c\nd\n", "            \nd\n", -1),
+        ("a <!-- b\nc --> d\ne\n", "a       \n       \ne\n", -1),
+        ("a <!-- b\n\nc --> d\n", "a <!-- b\n\nc --> d\n", -1),
+        ("a\n<!-- b\n## c\n", "a\n      \n    \n", 2),
+        ("```\n<!-- b -->\n```\n", "```\n<!-- b -->\n```\n", -1),
+        ("`<!-- b -->` c\n", "`<!-- b -->` c\n", -1),
+        ("```\n<!-- b\n", "```\n<!-- b\n", -1),
+    ],
+)
+def test_comments_become_spaces_and_code_stays(text: str, left: str, unclosed: int) -> None:
+    assert document.uncommented(text) == (left, unclosed)

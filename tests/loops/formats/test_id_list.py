@@ -2,7 +2,7 @@
 
 import pytest
 
-from raymond.loops.formats import id_list
+from raymond.loops.formats import document, id_list
 from raymond.loops.formats.id_list import IdList
 
 
@@ -22,7 +22,8 @@ from raymond.loops.formats.id_list import IdList
     ],
 )
 def test_a_list_of_ids_is_read_as_people_write_it(text: str, ids: tuple[str, ...]) -> None:
-    assert id_list.read(text.split("\n"), id_list.TASKS) == IdList(ids)
+    lines = document.uncommented(text)[0].split("\n")
+    assert id_list.read(lines, id_list.TASKS) == IdList(ids)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def is_hidden(text: str) -> bool:
 
 @given(TEXTS)
 def test_masking_comments_moves_nothing(text: str) -> None:
-    masked, unclosed = document.masked(text)
+    masked, unclosed = document.uncommented(text)
     assert len(masked) == len(text)
     assert [at for at, one in enumerate(masked) if one in "\r\n"] == [
         at for at, one in enumerate(text) if one in "\r\n"

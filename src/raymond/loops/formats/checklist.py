@@ -203,7 +203,7 @@ def is_checklist(text: str) -> bool:
 
 
 def _numbered(text: str) -> Iterator[tuple[int, Line]]:
-    return enumerate(document.lines(document.masked(text)[0]), 1)
+    return enumerate(document.lines(document.uncommented(text)[0]), 1)
 
 
 def _heading(line: str) -> str:
@@ -212,7 +212,7 @@ def _heading(line: str) -> str:
 
 
 def _first_title(text: str) -> str:
-    headings, _ = document.outline(document.masked(text)[0])
+    headings, _ = document.outline(document.uncommented(text)[0])
     return next((_plain(one.title) for one in headings if one.level == 1 and one.title), "")
 
 

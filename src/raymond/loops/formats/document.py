@@ -212,8 +212,10 @@ class Mask(Struct, frozen=True):
 class _Masker:
     """Goes through a text once. What it looks for ahead is remembered, so that no stretch is searched again."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, code: bool) -> None:
         self.text = text
+        self.code = code
+        """Whether code is blotted out, too."""
         self.parts: list[str] = []
         self.at = 0
         """Up to here the text is in `parts`."""
@@ -251,6 +253,11 @@ class _Masker:
         """Blot out a block of code; where it ends, and whether it is closed."""
         run = found[2]
         end = re.compile(rf"^ {{0,3}}{run[0]}{{{len(run)},}}[ \t\r]*$", re.MULTILINE).search(self.text, found.end())
+        if not self.code and end:
+            return end.end(), True
+        if not self.code:
+            self.parts.append(self.text[self.at :])
+            return len(self.text), False
         first = min(found.end() + 1, len(self.text))
         self._blot(found.start(2), first, OPENING)
         if end is None:
@@ -307,7 +314,13 @@ def mask(text: str) -> Mask:
     """`text` as it counts, with the same length and the same lines."""
     if any(mark in text for mark in (OPENING, INSIDE, CLOSING)):
         text = text.translate(_RESERVED)
-    return _Masker(text).run()
+    return _Masker(text, code=True).run()
+
+
+def uncommented(text: str) -> tuple[str, int]:
+    """`text` with blanks in the place of its comments, and where one begins that is never closed, or -1."""
+    found = _Masker(text, code=False).run() if "<!--" in text else Mask(text, None, None, [])
+    return found.text, -1 if found.comment is None else found.comment
 
 
 def _found(at: int, text: str) -> int:
@@ -332,47 +345,3 @@ def _code(text: str, start: int, stop: int) -> tuple[list[int], list[int]]:
             stops.append(runs[number].end())
         number += 1
     return starts, stops
-
-
-# Comments alone
-
-
-# As for headings, only lines that can open something are looked at.
-_OPENING = regex(r"^(?:\A\ufeff)?(?: {0,3}(`{3,}|~{3,})([^\n]*)|[ \t]*<!--)", re.MULTILINE)
-_CHARACTER = regex(r"[^\r\n]")
-
-
-def masked(text: str) -> tuple[str, int]:
-    """`text` with blanks in the place of its comments, and where one begins that is never closed, or -1.
-
-    A comment begins a line, outside of code; every offset stays what it is.
-    """
-    if "<!--" not in text:
-        return text, -1
-    parts: list[str] = []
-    at, fence, unclosed = 0, "", -1
-    for found in _OPENING.finditer(text):
-        if found.start() < at:
-            continue
-        if fence:
-            if found[1] and found[1].startswith(fence) and not found[2].strip(" \t\r"):
-                fence = ""
-        elif found[1]:
-            fence = found[1] if found[1][0] == "~" or "`" not in found[2] else ""
-        else:
-            start = found.end() - len("<!--")
-            stop = text.find("-->", found.end())
-            unclosed, end = (start, len(text)) if stop < 0 else (-1, stop + len("-->"))
-            parts += [text[at:start], _CHARACTER.sub(" ", text[start:end])]
-            at = end
-    return "".join([*parts, text[at:]]), unclosed
-
-
-def without(line: str) -> str:
-    """A line without the comments in it."""
-    parts: list[str] = []
-    at = 0
-    while (start := line.find("<!--", at)) >= 0 and (stop := line.find("-->", start)) >= 0:
-        parts.append(line[at:start])
-        at = stop + len("-->")
-    return "".join([*parts, line[at:]])

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from raymond.loops.formats import document
 from raymond.patterns import regex
 
 STORY = r"[A-Z][A-Z0-9]*-[0-9]+"
@@ -55,7 +54,6 @@ def is_over(line: str) -> bool:
 
 
 def _bare(line: str) -> str:
-    line = document.without(line)
     item = _ITEM.match(line)
     return _TARGET.sub("]", line[item.end() :] if item else line)
 

@@ -101,7 +101,7 @@ def added(text: str, stories: Sequence[str]) -> str:
 
 def _end(text: str) -> int:
     """Where the stories of a PRD end; -1 if it has no place for them."""
-    found = document.find(document.masked(text)[0], prd.TITLE)
+    found = document.find(document.uncommented(text)[0], prd.TITLE)
     there = prd.read(text).stories
     if found and (not there or any(found.body <= one.start < found.end for one in there)):
         return found.end
@@ -114,5 +114,5 @@ def level(text: str) -> int:
     if there:
         line = text[there[-1].start :].removeprefix(document.BYTE_ORDER_MARK).lstrip(" ")
         return len(line) - len(line.lstrip("#"))
-    found = document.find(document.masked(text)[0], prd.TITLE)
+    found = document.find(document.uncommented(text)[0], prd.TITLE)
     return min(found.level + 1, _DEEPEST) if found else 3

@@ -82,7 +82,7 @@ class _Field:
 
 def read(text: str) -> Prd:
     """The stories of a PRD. Never raises: a text without any has none."""
-    plain, unclosed = document.masked(text)
+    plain, unclosed = document.uncommented(text)
     headings, fences = document.outline(plain)
     heads = {at: head for at, one in enumerate(headings) if (head := _head(one))}
     counted, doubts = _counted(headings, heads)
@@ -131,7 +131,7 @@ def _head(heading: Heading) -> tuple[str, str] | None:
 
 
 def _bare(title: str) -> str:
-    return document.without(title).strip(" \t*_")
+    return " ".join(title.split()).strip(" \t*_")
 
 
 def _counted(
