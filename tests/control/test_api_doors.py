@@ -16,6 +16,7 @@ from raymond.drivers.face import Quiet
 from raymond.errors import JournalError, UsageError
 from raymond.machine.events import RunStopped
 from raymond.store import lock
+from running import until
 
 SECRET = "s3cr3tv4lu3-abcdef99"
 
@@ -139,7 +140,7 @@ def test_a_secret_that_is_typed_into_any_face_is_not_taken(flow: str, monkeypatc
 def test_a_run_that_a_program_drives_notifies_as_any_other(flow: str, tmp_path: Path) -> None:
     handle = raymond.start(flow, raymond.Options(notify=[f"touch {tmp_path}/told"]))
     handle.drive()
-    assert (tmp_path / "told").exists()
+    until(lambda: (tmp_path / "told").exists(), "the notification")
 
 
 def test_a_journal_under_another_name_is_refused_and_no_other_run_changes(flow: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from crash import record, runs
 from raymond import cli
 from raymond.store import journal, lock
+from raymond.store.journal import FORMAT
 from raymond.store.project import Project
 
 DOCTOR = "hint: `raymond doctor --repair rich` keeps a copy, cuts the journal there and lists the lost steps\n"
@@ -100,12 +101,12 @@ def of_format(number: int) -> bytes:
     return record.line(b'{"format":%d,"id":"rich","mood":"new"}' % number) + other
 
 
-@pytest.mark.parametrize("number", [0, 1, 3, 99])
+@pytest.mark.parametrize("number", [0, 1, FORMAT - 1, FORMAT + 1, 99])
 def test_every_other_format_is_refused_lower_or_higher(
     number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert refused(tmp_path, of_format(number), capsys, monkeypatch) == (
-        f"error: JOURNAL has format {number}, but this version of Raymond reads only 2; nothing was changed\n"
+        f"error: JOURNAL has format {number}, but this version of Raymond reads only {FORMAT}; nothing was changed\n"
         "hint: finish it with the version that began it, or remove it: `raymond clean --force rich`\n"
     )
 
