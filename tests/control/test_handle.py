@@ -13,6 +13,7 @@ import pytest
 
 import raymond
 from raymond.control import continuing, runs
+from raymond.control.follow import Follower
 from raymond.control.upgrade import upgrade
 from raymond.errors import RunBusy, RunExists, RunNotFound, UsageError, WorkflowError
 from raymond.machine.events import AskEnded, AskStarted, RunEnded, RunStarted, RunStopped
@@ -95,10 +96,12 @@ def test_a_wait_ends_with_its_time_and_a_cancel_ends_what_runs() -> None:
     handle = raymond.start(flow({"START.sh": "while [ ! -e go ]; do sleep 0.05; done"}))
     handle.detach()
     assert handle.wait(0.0) == "running"
+    assert not Follower(handle.project, handle.id).rest(0.0)
     with pytest.raises(RunBusy):
         handle.detach()
     assert handle.cancel() is True
     assert handle.wait() == "cancelled"
+    assert Follower(handle.project, handle.id).rest(0.0), "it is over"
     with pytest.raises(UsageError):
         handle.cancel()
 
@@ -117,8 +120,10 @@ def test_nothing_that_a_step_has_started_outlives_the_process_that_drives_it(way
         os.kill(int(Path("pid").read_text()), 0)
 
 
-def test_detach_imports_nothing_of_the_project(here: Path) -> None:
-    for module in ("msgspec", "click", "raymond", "sitecustomize"):
+@pytest.mark.parametrize("path", ["", ":", "."])
+def test_detach_imports_nothing_of_the_project(here: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setenv("PYTHONPATH", path + os.environ.get("PYTHONPATH", ""))
+    for module in ("msgspec", "click", "contextlib", "raymond", "sitecustomize"):
         (here / f"{module}.py").write_text("open('imported', 'w')\n", "utf-8")
     handle = raymond.start(flow({"START.sh": "echo '<result>x</result>'"}))
     handle.detach()

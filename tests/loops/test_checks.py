@@ -33,7 +33,7 @@ def test_checks_are_read_as_they_were_written(given: tuple[Check, ...]) -> None:
 
 @pytest.mark.parametrize("command", [TABLES, f" \n{TABLES}", '[{"', "[{ :; }", "sh check.sh"])
 def test_a_gate_takes_no_command_for_tables(command: str) -> None:
-    found = late.given({"gate": "check"}, {"check": checks.command(command)})["gate"]
+    found = late.given({"gate": "check"}, {"check": checks.commands([command])})["gate"]
     assert found == command or found == [{"run": command}]
 
 

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -74,11 +73,10 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
         starting.check_judge(settings, options)
     settings = _placed(settings, workflow, options, checkout)
     starting.check_alone(runs.here(), checkout, settings)
-    variables = {"check": checks.command(settings.gate), "check_timeout": f"{settings.gate_timeout:g}s"}
+    variables = {"check": checks.commands(settings.gates), "check_timeout": f"{settings.gate_timeout:g}s"}
     options.variables = {**options.variables, **variables}
     if not settings.goal:
         options.small_model = options.small_model or "none"  # no model is asked to judge
-    commands = [settings.gate] if settings.gate else []
     way: Way = "here" if settings.way == "here" else "copy" if settings.way == "copy" else "isolated"
     takes_all, since = own["on_dirty"] == "snapshot", own["since"] or ""
     with contextlib.ExitStack() as held:
@@ -91,7 +89,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
             if settings.way == "here":
                 starting.check_clean(checkout, draft.point, settings.why)
             settings = starting.settled(settings, draft.point)
-        loaded = starting.load(workflow, options, commands, RALPH, way, dry=given.dry_run)
+        loaded = starting.load(workflow, options, settings.gates, RALPH, way, dry=given.dry_run)
         where = list(starting.introduction(settings, draft.point if draft else None))
         if given.dry_run:
             return _rehearse(plan.plan(loaded, options, configuration), settings, where, as_json=given.show.as_json)
@@ -166,21 +164,13 @@ def _placed(settings: Settings, workflow: str, options: Choices, checkout: Folde
 def _settings(id: str, prompt: str, own: dict[str, Any]) -> Settings:
     text = _read(prompt)
     for name in ("gate", "until", "goal"):
-        given = own[name] if name == "gate" else [own[name]]
+        given = own["gates"] if name == "gate" else [own[name]]
         if any(one is not None and not one.strip() for one in given):
             raise UsageError(
                 f"--{name} is empty", hint=f"leave it out, or say what --{name} is: a variable may not be set"
             )
-    own["gate"] = _all_of(own["gate"])
     prompt, pin = os.path.relpath(prompt), text if own["pin_prompt"] else ""
     return loop_flags.settings(RALPH, id, own, prompt=prompt, pin=pin, attempts=1)
-
-
-def _all_of(gates: Sequence[str]) -> str | None:
-    """One command for several: every one of them has to be green."""
-    if len(gates) < 2:
-        return gates[0] if gates else None
-    return " && ".join(f"({one})" if set(one) & set("|&;\n") else one for one in gates)
 
 
 def _read(prompt: str) -> str:

@@ -51,7 +51,10 @@ class Follower:
     def rest(self, timeout: float | None = None) -> bool:
         """Wait until nobody drives the run; whether that came before `timeout` seconds were over."""
         until = inf if timeout is None else time.monotonic() + timeout
-        return all(time.monotonic() < until for _ in self.watch())
+        for _ in self.watch():
+            if time.monotonic() >= until:
+                return not self.pid
+        return True
 
     def watch(self, every: float = EVERY) -> Iterator[list[Decision]]:
         """New decisions, until nobody drives the run and no more can come; an empty list when there are none."""

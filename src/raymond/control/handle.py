@@ -82,7 +82,8 @@ class RunHandle:
             "--quiet",
         ]
         argv += ["--trust-project"] if self.trusts_now else []
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        # Away from the project: a PYTHONPATH may have an entry that means the current directory.
+        done = subprocess.run(argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode:
             what, _, hint = done.stderr.strip().removeprefix("error: ").partition("\nhint: ")
             raise Error(what or f"the background process ended with exit code {done.returncode}", hint=hint)

@@ -25,9 +25,9 @@ def written(checks: Iterable[Check]) -> str:
     return json.dumps([_table(one) for one in found])
 
 
-def command(text: str) -> str:
-    """The same for a single command that a person gave; empty for none."""
-    return written([Check(run=text)] if text else [])
+def commands(texts: Iterable[str]) -> str:
+    """The same for commands that a person gave; empty for none."""
+    return written(Check(run=text) for text in texts)
 
 
 def _is_like_tables(command: str) -> bool:

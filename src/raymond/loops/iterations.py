@@ -181,7 +181,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         began=round(now + pause, 3),
         since=step.number,
         check=settings.gate,
-        checks=checks.command(settings.gate),
+        checks=checks.commands(settings.gates),
         timeout=settings.gate_timeout,
     )
     write_state(step, ledger, "running")

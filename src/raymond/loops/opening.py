@@ -141,12 +141,13 @@ def newest(found: Documents) -> str:
 
 def check_gate(settings: Settings) -> None:
     """Refuse a check of the plain loop that could do harm, or whose program is not here."""
-    if not settings.gate:
-        return
-    if why := refused(settings.gate, settings):
-        raise UsageError(f"--gate: {why}", hint="a check only looks: put what it needs into a script of the project")
-    if name := missing(settings.gate):
-        raise UsageError(f"--gate needs `{name}`, which is not here", hint="install it, or name another check")
+    for gate in settings.gates:
+        if why := refused(gate, settings):
+            raise UsageError(
+                f"--gate: {why}", hint="a check only looks: put what it needs into a script of the project"
+            )
+        if name := missing(gate):
+            raise UsageError(f"--gate needs `{name}`, which is not here", hint="install it, or name another check")
 
 
 def missing(command: str) -> str:

@@ -30,16 +30,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The file of the plain loop, relative to the directory of the run."""
     pin: str = ""
     """The text of the prompt, if changes of its file do not count."""
-    gate: Annotated[
-        str,
+    gates: Annotated[
+        tuple[str, ...],
         Row(
-            "An iteration counts, and is committed, only when this is green.",
+            "An iteration counts only when this is green.",
             *(LIST, CHECKS),
+            flag="--gate",
             metavar="CMD",
             often=True,
             where=(RALPH,),
         ),
-    ] = ""
+    ] = ()
     until: Annotated[
         str, Row("Done when the agent says <promise>TEXT</promise>.", TEXT, TASK, often=True, where=(RALPH,))
     ] = ""
@@ -169,6 +170,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     """A person at a terminal can judge what no command can check."""
     typed: dict[str, list[str]] = {}
     """The flags that the next loop needs again, and their values as they were typed."""
+
+    @property
+    def gate(self) -> str:
+        """The check of the plain loop, as people are told it."""
+        return " && ".join(self.gates)
 
     @property
     def unit(self) -> str:

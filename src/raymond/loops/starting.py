@@ -301,7 +301,7 @@ def check_of(settings: Settings) -> State | None:
     """The check of the plain loop as a gate that can be tried; None without one."""
     if not settings.gate:
         return None
-    policy = Policy(gate=checks.read(checks.command(settings.gate)), gate_timeout=settings.gate_timeout)
+    policy = Policy(gate=checks.read(checks.commands(settings.gates)), gate_timeout=settings.gate_timeout)
     return State(name="check", kind="script", body="", line=1, policy=policy)
 
 
