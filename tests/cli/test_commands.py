@@ -404,7 +404,7 @@ def test_tools_that_are_allowed_later_stand_beside_those_of_the_start(room: Room
 @pytest.mark.slow
 def test_a_tool_with_an_open_bracket_is_refused_at_the_start_and_later(room: Room) -> None:
     error = (
-        "error: --allow-tool: `allow_tools` must be tools; `Bash(` has brackets that do not match\n"
+        "error: --allow-tool: `allow_tools` must be names of tools; `Bash(` is empty or lacks a bracket\n"
         'hint: allow_tools = ["Bash(npm test)"]\n'
     )
     room.command(LOSES, "--allow-tool", "Read")

@@ -167,7 +167,7 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
         (
             'allow_tools = ["Read", "Bash("]',
             (
-                "error: PATH: `allow_tools` must be tools; `Bash(` has brackets that do not match\n"
+                "error: PATH: `allow_tools` must be names of tools; `Bash(` is empty or lacks a bracket\n"
                 'hint: allow_tools = ["Bash(npm test)"]'
             ),
         ),
@@ -192,7 +192,7 @@ def test_a_project_cannot_set_what_a_person_has_to_agree_to(room: Room, name: st
             (
                 f"[prices.{model}]\n{table}",
                 (
-                    f"error: PATH: `prices` must be input, output and cached of a model, in dollars per million tokens "
+                    f"error: PATH: `prices` must be `input` and `output`, and optionally `cached`, in dollars per million tokens "
                     f"(`{model}`)\nhint: prices = {{my-model = {{input = 1.25, output = 10.00}}}}"
                 ),
             )
