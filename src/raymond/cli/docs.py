@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from raymond import pasted
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
 
@@ -66,7 +67,9 @@ def _read(page: str) -> str:
         from difflib import get_close_matches
 
         close = get_close_matches(page, known, 1)
-        hint = f"did you mean `raymond docs {close[0]}`?" if close else "raymond docs lists the pages"
+        hint = (
+            f"did you mean `raymond docs {pasted.word(close[0], 'PAGE')}`?" if close else "raymond docs lists the pages"
+        )
         raise UsageError(f"there is no page `{page}`", hint=hint)
     for folder in _FOLDERS:
         path = os.path.join(folder, f"{page}.md")

@@ -5,6 +5,7 @@ from functools import partial
 
 import click
 
+from raymond import pasted
 from raymond.cli import choice, delivery, many
 from raymond.cli.names import AGENT, RUN
 from raymond.control import agents, handle, inside, left_requests, runs, steer
@@ -31,7 +32,10 @@ def command(ids: tuple[str, ...], now: bool, agent: str | None, every: bool, her
     if yes:
         raise UsageError("--yes goes with --all or --here", hint="raymond stop --all --yes")
     if agent and len(ids) > 1:
-        raise UsageError("--agent needs the id of one run", hint=f"raymond stop {ids[0]} --agent {agent}")
+        raise UsageError(
+            "--agent needs the id of one run",
+            hint=f"raymond stop {pasted.word(ids[0], 'ID')} {pasted.flag('--agent', agent, 'A')}",
+        )
     return many.each(
         [choice.change(id_, "stop") for id_ in dict.fromkeys(ids) or [None]], partial(_stop, now=now, agent=agent)
     )
