@@ -380,7 +380,7 @@ def test_a_loop_with_agents_of_its_own_is_left_to_itself(inside: Inside) -> None
 
 @pytest.mark.slow
 def test_a_person_is_asked_where_the_loop_was_told_to(inside: Inside) -> None:
-    inside.begin("--pause-on-fail", "--attempts", "1")
+    inside.begin("--on-fail", "pause", "--attempts", "1")
     waits = inside.record(code=3)
     assert (waits["status"], waits["command"]) == ("waiting", "raymond answer n continue")
     assert "Write the answer" in waits["question"]
