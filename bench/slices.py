@@ -28,7 +28,7 @@ TEXTS = {
 }
 _DRIVE = """
 import sys, time
-from raymond.system import polling
+from raymond.system import processes
 
 class Noting:
     longest, last = 0.0, None
@@ -43,12 +43,12 @@ class Noting:
         Noting.last = time.thread_time()
         return found
 
-begin = polling.Poll.__init__
+begin = processes.Poll.__init__
 def noted(self):
     begin(self)
     self._poll = Noting(self._poll)
-polling.Poll.__init__ = noted
-polling.Poll.close = lambda self: None
+processes.Poll.__init__ = noted
+processes.Poll.close = lambda self: None
 
 from raymond import cli
 code = cli.main(["run", "flow/", "--id", *sys.argv[1:]])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from raymond.system import agent_programs, ancestry
+from raymond.system import process_tree
 from running import PATIENCE, Room, state_of, until
 
 
@@ -23,7 +23,7 @@ class Typist:
     def __init__(
         self, room: Room, *args: str, columns: int = 80, program: Sequence[str] = (), **environment: str
     ) -> None:
-        if agent := agent_programs.above(ancestry.line(os.getpid()), os.getpid()):
+        if agent := process_tree.agent_above(process_tree.line(os.getpid()), os.getpid()):
             pytest.skip(f"{agent} runs these tests, and what it types is not typed by a person")
         self.said = ""
         self._pid, self._screen = pty.fork()

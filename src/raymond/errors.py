@@ -14,7 +14,20 @@ Error                     str() is one sentence; .hint is what to do
     └── WrongDirectory    it would elsewhere                    directory     exit 2
 """
 
+import errno
+from typing import TypeGuard
+
 from msgspec import Struct
+
+_FAULTS = {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETXTBSY}
+"""Too many processes or open files, no memory, a program that is just being written: all of them pass."""
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""No room on a disk: that does not pass unless somebody makes some."""
+
+
+def is_passing_fault(error: BaseException | None) -> TypeGuard[OSError]:
+    """Whether waiting helps: the same may work later, although nobody changes it."""
+    return isinstance(error, OSError) and error.errno in _FAULTS
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from raymond.machine.events import (
 from raymond.machine.limits import Limits
 from raymond.machine.requests import Request
 from raymond.store import inbox, journal, lock, verdicts, zips
-from raymond.system import ancestry
+from raymond.system import process_tree
 from running import GO, Ran, Room, alive, until
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -827,7 +827,7 @@ def test_a_damaged_journal_is_left_alone_with_all_it_needs(room: Room) -> None:
 
 def knocks(pid: int) -> bool:
     """Whether a command has connected to something."""
-    return any(path.startswith("socket:") for path in ancestry.open_files(pid).values())
+    return any(path.startswith("socket:") for path in process_tree.open_files(pid).values())
 
 
 @pytest.mark.slow

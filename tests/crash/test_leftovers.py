@@ -21,7 +21,7 @@ from raymond.machine.requests import Request
 from raymond.store import inbox, journal, lock
 from raymond.store.leftovers import Leftovers
 from raymond.store.lock import Squatter
-from raymond.system import ancestry, cgroup, processes
+from raymond.system import cgroup, process_tree, processes
 from raymond.system.processes import start_time
 
 Kind = TypeVar("Kind", bound=Fact)
@@ -266,7 +266,7 @@ def hidden(scene: Scene) -> tuple[int, str]:
     os.kill(scene.command.process.pid, signal.SIGSTOP)
     (scene.room / "gate").write_text("")
     until(lambda: (scene.room / "bare").exists() and (scene.room / "bare").read_text().endswith("\n"), "the process")
-    until(lambda: ancestry.line(scene.pid("bare"))[1].pid == scene.command.process.pid, "its new parent")
+    until(lambda: process_tree.line(scene.pid("bare"))[1].pid == scene.command.process.pid, "its new parent")
     scene.command.kill()
     return scene.pid("bare"), path
 

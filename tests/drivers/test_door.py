@@ -21,7 +21,7 @@ from raymond.machine.requests import Request
 from raymond.store.run_folder import JOURNAL
 from raymond.system import sockets
 from raymond.system.locks import LOCKS
-from raymond.system.polling import Poll
+from raymond.system.processes import Poll
 
 STOP = Request(id="one", kind="stop")
 

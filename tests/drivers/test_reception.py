@@ -21,7 +21,7 @@ from raymond.store import inbox
 from raymond.store.home import Home
 from raymond.store.run_folder import RunFolder
 from raymond.system import sockets
-from raymond.system.polling import Poll
+from raymond.system.processes import Poll
 
 
 class Typed(Quiet):

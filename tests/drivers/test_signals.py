@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from raymond.drivers.signals import Signals
-from raymond.system.polling import Poll
+from raymond.system.processes import Poll
 
 
 @pytest.mark.parametrize("acts", [True, False], ids=["acted on", "not yet acted on"])

@@ -19,7 +19,7 @@ from raymond.steps.turn_step import TurnStep
 from raymond.store.home import Home
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
-from raymond.system.marks import Marks
+from raymond.system.stragglers import Marks
 
 FILES = {
     "START.md": head("model: opus\nallowed_transitions: [{tag: goto, target: S}]", "Do {{input}}."),

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-PROBE = "import os; from raymond.system import ancestry, agent_programs as a; print(a.above(ancestry.line(os.getpid())[:2], os.getpid()))"
+PROBE = "import os; from raymond.system import process_tree as t; print(t.agent_above(t.line(os.getpid())[:2], os.getpid()))"
 """Only itself and its parent: whoever runs these tests may be an agent."""
 
 

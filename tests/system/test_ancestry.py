@@ -10,15 +10,15 @@ import time
 
 import pytest
 
-from raymond.system import ancestry
-from raymond.system.orphans import Orphans
+from raymond.system import process_tree
+from raymond.system.stragglers import Orphans
 from running import until
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc")
 
 
 def test_a_process_comes_from_its_parents_up_to_the_first() -> None:
-    line = ancestry.line(os.getpid())
+    line = process_tree.line(os.getpid())
     assert [line[0].pid, line[1].pid] == [os.getpid(), os.getppid()]
     assert line[-1].parent == 0
 
@@ -26,9 +26,13 @@ def test_a_process_comes_from_its_parents_up_to_the_first() -> None:
 def test_a_process_that_is_gone_comes_from_nowhere() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    with pytest.raises(ancestry.Unseen):
-        ancestry.line(gone.pid)
-    assert (ancestry.command(gone.pid), ancestry.variable(gone.pid, "PATH"), ancestry.open_files(gone.pid)) == (
+    with pytest.raises(process_tree.Unseen):
+        process_tree.line(gone.pid)
+    assert (
+        process_tree.command(gone.pid),
+        process_tree.variable(gone.pid, "PATH"),
+        process_tree.open_files(gone.pid),
+    ) == (
         "",
         "",
         {},
@@ -37,8 +41,8 @@ def test_a_process_that_is_gone_comes_from_nowhere() -> None:
 
 def test_what_a_process_was_started_with_is_seen() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={"MARK": "a=b", "OTHER": "c"}) as child:
-        until(lambda: ancestry.command(child.pid) == "cat", "the program")
-        assert (ancestry.variable(child.pid, "MARK"), ancestry.variable(child.pid, "MAR")) == ("a=b", "")
+        until(lambda: process_tree.command(child.pid) == "cat", "the program")
+        assert (process_tree.variable(child.pid, "MARK"), process_tree.variable(child.pid, "MAR")) == ("a=b", "")
 
 
 def seen(argv: list[str], *, stdin: int | None = None) -> str:
@@ -49,9 +53,9 @@ def seen(argv: list[str], *, stdin: int | None = None) -> str:
             os.dup2(stdin, 0)
         os.execv(sys.executable, [sys.executable, "-c", *argv])
     assert os.read(screen, 100)
-    found = ancestry.look(pid)
+    found = process_tree.look(pid)
     assert found
-    terminal = ancestry.terminal(found)
+    terminal = process_tree.terminal(found)
     os.close(screen)
     os.waitpid(pid, 0)
     return terminal
@@ -88,10 +92,10 @@ def test_a_line_is_seen_whole_or_not_at_all(deep: int, seen: bool) -> None:
         assert first.stdin
         last = int(first.stdout.readline())
         if seen:
-            assert [process.pid for process in ancestry.line(last)][deep : deep + 2] == [first.pid, os.getpid()]
+            assert [process.pid for process in process_tree.line(last)][deep : deep + 2] == [first.pid, os.getpid()]
         else:
-            with pytest.raises(ancestry.Unseen, match="too many"):
-                ancestry.line(last)
+            with pytest.raises(process_tree.Unseen, match="too many"):
+                process_tree.line(last)
         first.stdin.close()
 
 
@@ -124,10 +128,10 @@ def test_a_line_whose_processes_end_while_it_is_walked_is_seen_whole_or_not_at_a
     ) as first:
         assert first.stdout
         assert first.stdin
-        last, line = int(first.stdout.readline()), list[ancestry.Process]()
-        while len(line) != 1 + len(ancestry.line(os.getpid())):
-            with contextlib.suppress(ancestry.Unseen):
-                line = ancestry.line(last)
+        last, line = int(first.stdout.readline()), list[process_tree.Process]()
+        while len(line) != 1 + len(process_tree.line(os.getpid())):
+            with contextlib.suppress(process_tree.Unseen):
+                line = process_tree.line(last)
                 assert os.getpid() in [process.pid for process in line]
         first.stdin.close()
     orphans.end()
@@ -139,7 +143,7 @@ def test_a_lack_of_descriptors_is_not_taken_for_an_answer() -> None:
     held = [os.open(os.devnull, os.O_RDONLY)]
     resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 1, hard))
     try:
-        for looked in (ancestry.line, ancestry.open_files, lambda pid: ancestry.variable(pid, "PATH")):
+        for looked in (process_tree.line, process_tree.open_files, lambda pid: process_tree.variable(pid, "PATH")):
             with pytest.raises(OSError):
                 looked(os.getpid())
     finally:
@@ -151,8 +155,8 @@ def test_what_a_process_was_started_with_is_seen_while_it_starts_another_program
     again = 'import os, sys\nos.execv(sys.executable, [sys.executable, "-SIc", sys.argv[1], sys.argv[1]])'
     child = subprocess.Popen([sys.executable, "-SIc", again, again], env={"MARK": "mine"})
     try:
-        until(lambda: ancestry.variable(child.pid, "MARK"), "its start")
-        looks = [ancestry.variable(child.pid, "MARK") for _ in range(5000)]
+        until(lambda: process_tree.variable(child.pid, "MARK"), "its start")
+        looks = [process_tree.variable(child.pid, "MARK") for _ in range(5000)]
     finally:
         child.kill()
         child.wait()
@@ -161,6 +165,6 @@ def test_what_a_process_was_started_with_is_seen_while_it_starts_another_program
 
 def test_a_process_with_no_environment_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={}) as child:
-        until(lambda: ancestry.command(child.pid) == "cat", "the program")
+        until(lambda: process_tree.command(child.pid) == "cat", "the program")
         monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it was waited for"))
-        assert ancestry.environment(child.pid) == b""
+        assert process_tree.environment(child.pid) == b""

@@ -14,7 +14,7 @@ import pytest
 from hopping import command as hopper_command
 from raymond.system import cgroup
 from raymond.system.cgroup import Cgroups
-from raymond.system.marks import end_all
+from raymond.system.stragglers import end_all
 from running import until
 
 pytestmark = [
@@ -40,7 +40,7 @@ class Driver:
         import json, os, sys
         from raymond.system import cgroup
         from raymond.system.cgroup import Cgroups
-        from raymond.system.orphans import Orphans
+        from raymond.system.stragglers import Orphans
         orphans, cgroups = Orphans(), Cgroups({str(self.file)!r})
         """
         whole = "\n".join([textwrap.dedent(code), *lines, "print('ready', flush=True)", "sys.stdin.read()"])

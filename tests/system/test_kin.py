@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from raymond.system import kin, processes
-from raymond.system.marks import end_all
+from raymond.system import process_tree, processes
+from raymond.system.stragglers import end_all
 from running import alive, until
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="there is no /proc")
@@ -41,27 +41,27 @@ def pid_of(path: Path, name: str) -> int:
 
 def test_what_a_process_started_and_its_session_belong_to_it(leader: int, tmp_path: Path) -> None:
     child, daemon, orphan = (pid_of(tmp_path, name) for name in ("child", "daemon", "orphan"))
-    assert kin.of([leader]) >= {leader, child, daemon, orphan}
-    assert orphan not in kin.of([leader], sessions=False)
-    assert daemon in kin.of([leader], sessions=False)
-    assert leader not in kin.of([child]), "a session that another process leads is not its own"
-    assert os.getpid() not in kin.of([os.getpid()])
+    assert process_tree.relatives([leader]) >= {leader, child, daemon, orphan}
+    assert orphan not in process_tree.relatives([leader], sessions=False)
+    assert daemon in process_tree.relatives([leader], sessions=False)
+    assert leader not in process_tree.relatives([child]), "a session that another process leads is not its own"
+    assert os.getpid() not in process_tree.relatives([os.getpid()])
 
 
 def test_a_line_of_children_is_followed_to_its_end_as_fast_as_it_can_be(leader: int, tmp_path: Path) -> None:
     child, daemon, orphan = (pid_of(tmp_path, name) for name in ("child", "daemon", "orphan"))
-    found = list(kin.descent([leader]))
+    found = list(process_tree.descent([leader]))
     assert found[0] == leader
     assert {child, daemon} < set(found)
     assert orphan not in found
-    assert leader in kin.children()
+    assert leader in process_tree.children()
 
 
 def test_a_session_that_has_lost_its_leader_is_one(leader: int, tmp_path: Path) -> None:
     child, orphan = pid_of(tmp_path, "child"), pid_of(tmp_path, "orphan")
     os.kill(leader, 9)
     os.waitpid(leader, 0)
-    assert kin.of([child]) == {child, orphan}
+    assert process_tree.relatives([child]) == {child, orphan}
 
 
 def test_one_that_was_found_by_its_parent_is_ended_although_that_has_gone_first(
@@ -69,5 +69,5 @@ def test_one_that_was_found_by_its_parent_is_ended_although_that_has_gone_first(
 ) -> None:
     monkeypatch.setattr(processes, "GRACE", 0.2)
     daemon = pid_of(tmp_path, "daemon")
-    assert daemon in end_all(lambda: dict.fromkeys(kin.of([leader]), 1))
+    assert daemon in end_all(lambda: dict.fromkeys(process_tree.relatives([leader]), 1))
     until(lambda: not alive(daemon), "the end of the daemon")

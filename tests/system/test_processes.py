@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from hopping import hopper
-from raymond.system import ancestry, processes
-from raymond.system.marks import MARK, Marks, end_all
-from raymond.system.polling import Poll
-from raymond.system.processes import Watcher, spawn, start_time
+from raymond.system import process_tree, processes
+from raymond.system.processes import Poll, Watcher, spawn, start_time
+from raymond.system.stragglers import MARK, Marks, end_all
 from running import alive, until, zombie
 
 BASE = {b"PATH": os.environb[b"PATH"]}
@@ -338,9 +337,9 @@ def test_a_process_whose_first_thread_has_ended_is_found_and_ended(
     pid = marked(marks, started, 3, sys.executable, "-SIc", HEADLESS)
     until(lambda: zombie(pid), "the end of its first thread")
     assert processes.alive(pid, start_time(pid))
-    assert ancestry.variable(pid, MARK) == marks.of(3)
+    assert process_tree.variable(pid, MARK) == marks.of(3)
     assert marks.end() == 1
-    assert ancestry.look(pid) is None
+    assert process_tree.look(pid) is None
 
 
 @pytest.mark.slow
@@ -390,7 +389,7 @@ def test_a_pid_in_the_file_that_belongs_to_somebody_else_by_now_is_left_alone(
 
 CROWDED = """
 import os, resource
-from raymond.system.polling import Poll
+from raymond.system.processes import Poll
 from raymond.system.processes import Watcher, spawn
 
 watcher, codes = Watcher(Poll()), []

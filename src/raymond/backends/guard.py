@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from raymond import amounts
+from raymond import amounts, errors
 from raymond.backends import (
     Backend,
     Command,
@@ -30,7 +30,6 @@ from raymond.language.tags import NAME
 from raymond.machine.failures import REPORTED
 from raymond.machine.inputs import Spending
 from raymond.patterns import regex
-from raymond.system import faults
 
 _MOST_TOKENS = 1 << 60
 _SESSION = regex(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
@@ -76,7 +75,7 @@ class Guarded:
         try:
             return question()
         except Exception as error:
-            if raising and faults.is_passing(error):
+            if raising and errors.is_passing_fault(error):
                 raise
             self._fault = self._fault or _broken(error)
             return None
@@ -259,7 +258,7 @@ def look(backend: Backend, *, raising: bool = False) -> Found:
     try:
         found: object = backend.look()
     except Exception as error:
-        if not faults.is_passing(error):
+        if not errors.is_passing_fault(error):
             return Found(program="", problem=_broken(error))
         if raising:
             raise

@@ -10,12 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from raymond import durations
+from raymond import durations, errors
 from raymond.control.settings import DURATION, KEYS, PERIOD, SITE_KEYS, Row, SiteRules
 from raymond.errors import UsageError
 from raymond.machine.prices import show as dollars
 from raymond.store import settings_file
-from raymond.system import faults, files, git
+from raymond.system import files, git
 
 SITE_FILE = "/etc/raymond/policy.toml"
 """For administrators; users cannot choose another file."""
@@ -120,7 +120,7 @@ def _content(path: str) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as error:
-        if faults.is_passing(error):
+        if errors.is_passing_fault(error):
             raise  # it is not the file that has to be changed
         raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
 

@@ -19,7 +19,7 @@ from raymond.machine.events import RunStarted
 from raymond.store import loader, verdicts
 from raymond.store.loader import Loaded
 from raymond.system import bash
-from raymond.system.marks import MARK
+from raymond.system.stragglers import MARK
 
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 """What Claude Code or Codex take."""

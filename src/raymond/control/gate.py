@@ -18,7 +18,7 @@ from raymond.language.workflow import State, resolve
 from raymond.machine import gates
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
-from raymond.system.marks import MARK, Marks
+from raymond.system.stragglers import MARK, Marks
 from raymond.verifier import globs, sealing, twin
 from raymond.verifier.assignment import Assignment, Found, Noted, Told, Work
 from raymond.verifier.environment import environment

@@ -17,7 +17,7 @@ from raymond.machine.run import Run
 from raymond.machine.sender import Sender, barred
 from raymond.steps.working_directory import allowed, is_inside
 from raymond.store import journal
-from raymond.system.marks import MARK
+from raymond.system.stragglers import MARK
 
 WORKSPACE = "RAYMOND_WORKSPACE"
 """Says to a step how it works, if not here."""

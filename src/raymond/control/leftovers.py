@@ -16,7 +16,7 @@ from raymond.redaction import Secrets
 from raymond.store import exports, journal
 from raymond.store.leftovers import Leftovers
 from raymond.store.run_folder import RunFolder
-from raymond.system import ancestry
+from raymond.system import process_tree
 
 if TYPE_CHECKING:
     from raymond.store.project import Project
@@ -36,7 +36,9 @@ def find(folder: RunFolder, run: Run) -> list[Leftover]:
     found = Leftovers(folder, run.start).find()
     agents = _agents(folder, run, set(found.values()))
     secrets = Secrets.of(os.environ)
-    return [Leftover(pid, agents.get(found[pid], ""), secrets.clean(ancestry.command(pid))) for pid in sorted(found)]
+    return [
+        Leftover(pid, agents.get(found[pid], ""), secrets.clean(process_tree.command(pid))) for pid in sorted(found)
+    ]
 
 
 def end(folder: RunFolder, run: Run) -> int:

@@ -27,7 +27,7 @@ from raymond.store import placed_workflows
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
-from raymond.system.marks import MARK
+from raymond.system.stragglers import MARK
 
 
 class FirstStep(Struct, frozen=True, kw_only=True):

@@ -13,13 +13,13 @@ from socket import socket
 import msgspec
 from msgspec import Struct
 
+from raymond import errors
 from raymond.language.refusal import Refusal
 from raymond.machine.requests import Request
 from raymond.store.inbox import MOST, decode
 from raymond.store.run_folder import JOURNAL
-from raymond.system import faults, locks, sockets
-from raymond.system.polling import Poll
-from raymond.system.processes import alive, start_time
+from raymond.system import locks, sockets
+from raymond.system.processes import Poll, alive, start_time
 
 _AT_ONCE = 32
 """Connections; more have to wait until one is closed."""
@@ -98,7 +98,7 @@ class Door:
         try:
             connection, _ = self._server.accept()
         except OSError as error:
-            if faults.is_passing(error):
+            if errors.is_passing_fault(error):
                 # Whoever waits there would wake us again and again.
                 self._is_crowded = True
                 self._poll.unregister(self._server.fileno())

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from raymond import errors
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
 from raymond.drivers.housekeeping import Describe, Export, Upkeep
@@ -35,10 +36,9 @@ from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
-from raymond.system import faults, processes
+from raymond.system import processes
 from raymond.system.files import trouble
-from raymond.system.marks import Marks
-from raymond.system.orphans import Orphans
+from raymond.system.stragglers import Marks, Orphans
 
 if TYPE_CHECKING:
     from raymond.workspace.place import Place
@@ -91,7 +91,7 @@ class Driver:
         self._alone = alone
         """The process does nothing but drive this run: what steps let go of becomes its child."""
         self._orphans: Orphans | None = None
-        self._most = faults.most_steps()
+        self._most = processes.most_steps()
         self._conductor = Conductor(run, placed, self._most)
         self._is_told = False
         """That the limit of open files holds steps back was said."""
@@ -296,7 +296,7 @@ class Driver:
         try:
             return work()
         except OSError as error:
-            if not faults.is_passing(error):
+            if not errors.is_passing_fault(error):
                 raise
             self._make_room()
             return False
@@ -393,7 +393,7 @@ class Driver:
             step.start()
         except OSError as error:
             step.withdraw()
-            if faults.is_passing(error):
+            if errors.is_passing_fault(error):
                 self._make_room()
                 step.put_off(error)
                 return

@@ -12,8 +12,8 @@ from raymond.machine.sender import Given, Sender
 from raymond.redaction import Secrets
 from raymond.store import driven, journal
 from raymond.store.run_folder import RunFolder
-from raymond.system import agent_programs, ancestry
-from raymond.system.marks import MARK
+from raymond.system import process_tree
+from raymond.system.stragglers import MARK
 
 _LONGEST = 200
 """Characters of a command line that are kept."""
@@ -32,19 +32,19 @@ def of(
     Whatever is below one of our own `helpers` is no step of the run we drive.
     """
     try:
-        line = ancestry.line(pid)
+        line = process_tree.line(pid)
         # What the kernel knows comes first; a mark is only what a process was started with.
         keys = dict.fromkeys((*_driven(line, pid, drives, helpers), *_marked(line, pid)))
-        agent = agent_programs.above(line, pid)
+        agent = process_tree.agent_above(line, pid)
     except OSError:
         return Sender(way=way, pid=pid, unknown=True)
-    terminal = ancestry.terminal(line[0]) if line else ""
+    terminal = process_tree.terminal(line[0]) if line else ""
     return Sender(way=way, pid=pid, terminal=terminal, steps=list(keys), agent=agent)
 
 
 def described(sender: Sender, secrets: Secrets) -> Sender:
     """The sender with the beginning of its command line, for the journal."""
-    return replace(sender, command=secrets.clean(ancestry.command(sender.pid))[:_LONGEST])
+    return replace(sender, command=secrets.clean(process_tree.command(sender.pid))[:_LONGEST])
 
 
 def signed(request: Request, sender: Sender, secrets: Secrets) -> Request:
@@ -66,11 +66,11 @@ def _given(pid: int) -> Given | None:
 
 def outer(pid: int) -> list[RunFolder]:
     """The runs whose drivers a process is below, the innermost first."""
-    found = (driven.by(process.pid) for process in ancestry.line(pid) if process.pid != pid)
+    found = (driven.by(process.pid) for process in process_tree.line(pid) if process.pid != pid)
     return [folder for folder in found if folder]
 
 
-def _driven(line: list[ancestry.Process], pid: int, drives: str, helpers: Collection[int]) -> Iterator[str]:
+def _driven(line: list[process_tree.Process], pid: int, drives: str, helpers: Collection[int]) -> Iterator[str]:
     """The runs whose drivers are above."""
     helped = False
     for process in line:
@@ -93,9 +93,9 @@ def _key(folder: RunFolder) -> str:
         return folder.id  # it is a run all the same, and nobody was started inside of an id
 
 
-def _marked(line: list[ancestry.Process], pid: int) -> Iterator[str]:
+def _marked(line: list[process_tree.Process], pid: int) -> Iterator[str]:
     """The runs whose marks the process or one above it carries: a turn outlives the driver that started it."""
-    marks = [ancestry.variable(process.pid, MARK) for process in line]
+    marks = [process_tree.variable(process.pid, MARK) for process in line]
     if not line and pid == os.getpid():
         marks = [os.environ.get(MARK, "")]  # a system without /proc
     for mark in (one for path in marks for one in reversed(path.split(":"))):

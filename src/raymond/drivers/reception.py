@@ -23,8 +23,8 @@ from raymond.machine.sender import FOR_STEPS, Sender, is_heard
 from raymond.redaction import Secrets
 from raymond.store import inbox
 from raymond.store.run_folder import RunFolder
-from raymond.system import faults
-from raymond.system.polling import Poll
+from raymond.system import processes
+from raymond.system.processes import Poll
 
 if TYPE_CHECKING:
     from raymond.drivers.door import Door
@@ -160,9 +160,9 @@ class Reception:
         self.woken = True
 
     def _has_room(self) -> bool:
-        if not faults.has_room():
+        if not processes.has_room():
             self._make_room()
-        return faults.has_room()
+        return processes.has_room()
 
     def listen(self) -> None:
         """Take what was typed at the face."""

@@ -10,8 +10,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 
-from raymond.system.polling import Poll
-from raymond.system.processes import HAS_PIDFD
+from raymond.system.processes import HAS_PIDFD, Poll
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -15,9 +15,8 @@ from raymond.faces.tail import Tail
 from raymond.language import reading
 from raymond.machine.events import AgentFailed, AskEnded, Decision, Event, StepEnded, StepFailed, StepStarted, is_end
 from raymond.machine.label import named
-from raymond.store import transcripts
+from raymond.store import journal, transcripts
 from raymond.store.records import Records, is_gone
-from raymond.system import garbage
 from raymond.text import safe, visible
 from raymond.views import times
 from raymond.views.tally import Tally
@@ -124,7 +123,7 @@ class Text:
 
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print these."""
-        with garbage.kept():
+        with journal.without_collector():
             self._show(decisions)
 
     def _show(self, decisions: Sequence[Decision]) -> None:

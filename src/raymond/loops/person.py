@@ -24,7 +24,7 @@ from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, SESSION
 from raymond.system import git
-from raymond.system.marks import MARK, Marks
+from raymond.system.stragglers import MARK, Marks
 from raymond.verifier import placed
 from raymond.verifier.assignment import Assignment, Found, Printed, Told, Work
 from raymond.verifier.environment import environment

@@ -21,9 +21,9 @@ from raymond.loops.settings import Settings
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
-from raymond.system import files, git, leaving
+from raymond.system import files, git
 from raymond.system.files import make_private
-from raymond.system.marks import MARK
+from raymond.system.stragglers import MARK
 from raymond.workspace import tree as trees
 from raymond.workspace.place import Place
 from raymond.workspace.repository import Repository
@@ -31,6 +31,7 @@ from raymond.workspace.slot import Origin
 
 if TYPE_CHECKING:
     from raymond.verifier.assignment import Work
+
 
 TROUBLE = (Error, OSError)
 """Git or the machine fails, which says nothing about the work of an agent."""
@@ -154,7 +155,7 @@ class Step:
         if self.number:
             from raymond.system import stragglers  # an isolated step leaves none
 
-            stragglers.end(self._run_key, self.folder.noted, lambda step: since < step < self.number)
+            stragglers.end_stragglers(self._run_key, self.folder.noted, lambda step: since < step < self.number)
 
     # Where agents work, and what counts
 
@@ -285,7 +286,7 @@ def document(text: str) -> str:
 def end(*tags: str) -> NoReturn:
     """End the step with these tags; they count, whatever else was printed."""
     _write(tags)
-    atexit.register(leaving.leave)
+    atexit.register(leave)
     sys.exit(0)
 
 
@@ -311,3 +312,11 @@ def _literal(text: str) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def leave(code: int = 0) -> NoReturn:
+    """End at once, with what was printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

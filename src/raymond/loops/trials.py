@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from raymond.language.check import Check
 from raymond.loops.checks import shown
 from raymond.loops.step import Step, tell
-from raymond.system.marks import MARK
+from raymond.system.stragglers import MARK
 
 if TYPE_CHECKING:  # hardly any step runs a check itself
     from raymond.verifier.assignment import Assignment, Found, Told

@@ -10,15 +10,15 @@ from typing import assert_never
 
 import msgspec
 
+from raymond import errors
 from raymond.machine.inputs import Checked, Failure, Interruption, SealTaken, Spending
 from raymond.machine.step_events import TO_REVIEW
 from raymond.steps.job import GateJob
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.store.transcripts import PUBLISH_EVERY
-from raymond.system import faults
 from raymond.system.files import make_private
-from raymond.system.marks import MARK
 from raymond.system.processes import fork
+from raymond.system.stragglers import MARK
 from raymond.verifier import process
 from raymond.verifier.assignment import IN_WORDS, TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Work
 from raymond.verifier.environment import environment
@@ -70,7 +70,7 @@ class GateStep(Step):
                 cwd = "/" if given.work else self.job.cwd
                 self.pid = fork(process.ready(given), env, cwd, stdout=theirs.fileno())
         except OSError as error:
-            if faults.is_passing(error):
+            if errors.is_passing_fault(error):
                 raise
             self._end_early(error)
             return

@@ -7,16 +7,16 @@ import sys
 
 import msgspec
 
+from raymond import errors
 from raymond.machine.inputs import Interruption, Judged, Spending
 from raymond.steps.evaluation import chosen
 from raymond.steps.job import PatternJob
 from raymond.steps.shown_files import shown_files
 from raymond.steps.step import FAR, Host, Step
 from raymond.steps.working_directory import directories
-from raymond.system import faults
 from raymond.system.files import contents, private
-from raymond.system.marks import MARK
 from raymond.system.processes import spawn
+from raymond.system.stragglers import MARK
 from raymond.verifier import matcher
 
 _WITHIN = 60.0
@@ -55,7 +55,7 @@ class PatternStep(Step):
                 noted = self.host.marks.noting(argv, self.number)
                 self.pid = spawn(noted, env, "/", stdin=self._given, stdout=out.fileno(), stderr=out.fileno())
         except OSError as error:
-            if faults.is_passing(error):
+            if errors.is_passing_fault(error):
                 raise
             self._conclude("", f"the pattern cannot be searched: {(error.strerror or '').lower()}")
             return

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from raymond import errors
 from raymond.backends import Backend, Command, Observation, Reply, Trouble
 from raymond.backends.guard import Guarded
 from raymond.machine.inputs import Spending
@@ -18,10 +19,10 @@ from raymond.steps.raw_lines import RawLines
 from raymond.steps.spool import MOST_LINE, remove
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host
 from raymond.steps.turn_step import TurnStep
-from raymond.system import faults, programs
+from raymond.system import programs
 from raymond.system.files import make_private, private
-from raymond.system.marks import MARK
 from raymond.system.processes import age, alive, spawn, start_time
+from raymond.system.stragglers import MARK
 
 READ_EVERY = 0.1
 """Seconds between two reads of what a program has written."""
@@ -80,7 +81,7 @@ class ProgramTurn(TurnStep):
         try:
             self._spawn(command)
         except (OSError, ValueError) as error:
-            if faults.is_passing(error):
+            if errors.is_passing_fault(error):
                 raise
             what = (
                 "the directory is gone"

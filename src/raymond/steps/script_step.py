@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from raymond import errors
 from raymond.language.reading import Reader, Reading
 from raymond.machine import evaluators
 from raymond.machine.decide import meant
@@ -24,10 +25,9 @@ from raymond.steps.shown_files import shown_files
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
 from raymond.steps.working_directory import directories
 from raymond.store.transcripts import PUBLISH_EVERY
-from raymond.system import faults
 from raymond.system.files import contents, make_private, private
-from raymond.system.marks import MARK
 from raymond.system.processes import DEV_NULL, spawn
+from raymond.system.stragglers import MARK
 
 LISTEN_AFTER = 0.02
 """Seconds before the pipes of a script are watched: most have ended by then, and wake the driver only once."""
@@ -107,7 +107,7 @@ class ScriptStep(Step):
         try:
             self._spawn(argv, env)
         except OSError as error:
-            if faults.is_passing(error):
+            if errors.is_passing_fault(error):
                 raise
             self._end_early(error, argv[0])
             return

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from raymond import errors
 from raymond.errors import JournalError
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Ending, Failure, Interruption, Spending
@@ -15,11 +16,9 @@ from raymond.steps.job import Job
 from raymond.store import exports
 from raymond.store.transcripts import Transcripts
 from raymond.store.unpacked import Unpacked
-from raymond.system import faults
 from raymond.system.files import make_private
-from raymond.system.marks import Marks
-from raymond.system.polling import Poll
-from raymond.system.processes import GRACE, Watcher, signal_group
+from raymond.system.processes import GRACE, Poll, Watcher, signal_group
+from raymond.system.stragglers import Marks
 
 if TYPE_CHECKING:  # most runs have no workspace, and start without it
     from raymond.workspace.place import Place
@@ -269,7 +268,7 @@ class Step:
             return
         error = self.host.place.refusal(str(self.number), exit_code)
         if error:
-            kind: Kind = "machine" if faults.is_passing(error) or error.errno in faults.FULL else "setup"
+            kind: Kind = "machine" if errors.is_passing_fault(error) or error.errno in errors.DISK_FULL else "setup"
             self.refused = kind, f"its workspace cannot be entered: {error.strerror}"
         elif exit_code and self.host.place.is_full:
             # It was started, and is again: that is an attempt, and no failure of its own.
@@ -286,7 +285,7 @@ class Step:
                 exports.make(self.job.task_folder, self.host.tree)
             except JournalError as error:
                 cause = error.__context__
-                if faults.is_passing(cause):
+                if errors.is_passing_fault(cause):
                     raise cause from None
                 self.host.show(self.agent, "note", f"has no task folder: {error}")
 

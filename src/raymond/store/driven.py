@@ -2,9 +2,10 @@
 
 import os
 
+from raymond import errors
 from raymond.store import home
 from raymond.store.run_folder import ID_FORM, JOURNAL, RunFolder
-from raymond.system import ancestry, faults, files, locks
+from raymond.system import files, locks, process_tree
 from raymond.system.locks import LOCKS
 
 _BEGINNINGS = (b'{"format":', b'{"seq":')
@@ -13,7 +14,7 @@ _BEGINNINGS = (b'{"format":', b'{"seq":')
 
 def by(pid: int) -> RunFolder | None:
     """The run that process `pid` drives, wherever it is kept; None when it drives none. OSError: nobody can tell."""
-    for number, path in ancestry.open_files(pid).items():
+    for number, path in process_tree.open_files(pid).items():
         if path.startswith("/") and not path.startswith("/dev/") and _is_driven(pid, number, path):
             return _folder(path)
     return None
@@ -26,7 +27,7 @@ def _is_driven(pid: int, number: str, path: str) -> bool:
             return _is_in_place(path) or _begins(pid, number)
         return _is_in_place(path) and _is_unseen(path)
     except OSError as error:
-        if faults.is_passing(error):
+        if errors.is_passing_fault(error):
             raise
         return False  # closed by now
 

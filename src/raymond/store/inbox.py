@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from raymond import errors
 from raymond.machine.requests import Request
 from raymond.patterns import regex
-from raymond.system import faults, files
+from raymond.system import files
 
 _ID = regex(r"[A-Za-z0-9._-]{1,64}")
 """What is in the journal of every request, so it must not be whatever somebody wants to have there."""
@@ -39,7 +40,7 @@ def look(folder: str) -> Iterator[tuple[str, Request | None]]:
         except FileNotFoundError:
             continue
         except (msgspec.DecodeError, OSError) as error:
-            if not faults.is_passing(error):
+            if not errors.is_passing_fault(error):
                 yield path, None
 
 

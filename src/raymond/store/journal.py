@@ -5,6 +5,7 @@ reader stops there. Texts over 16 KiB are kept outside the journal in files name
 """
 
 import contextlib
+import gc
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ from raymond.store.blobs import BadBlob, put_aside, put_back
 from raymond.store.journal_file import BEYOND_REPAIR
 from raymond.store.lock import Lock
 from raymond.store.run_folder import RunFolder
-from raymond.system import files, folders, garbage
+from raymond.system import files, folders
 from raymond.views.times import second
 
 _T = TypeVar("_T")
@@ -296,7 +297,7 @@ def check(folder: RunFolder) -> None:
 
 
 def _scan_all(folder: RunFolder, take: Callable[[Decision], object]) -> None:
-    with journal_file.memory(folder), garbage.kept():
+    with journal_file.memory(folder), without_collector():
         data = journal_file.content(folder)
         _check_header(folder, data)
         _scan(folder, data, data.index(b"\n") + 1, take, 0)
@@ -487,3 +488,16 @@ def instant(time: float) -> str:
     """`time` in UTC with milliseconds, as people and tools read it."""
     milliseconds = round(time * 1000)
     return f"{second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Within it, nothing is searched: for work that makes no cycles and ends soon."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from raymond.machine.events import RunStarted
 from raymond.store.run_folder import RunFolder
-from raymond.system import kin, processes
-from raymond.system.marks import Marks, end_all
-from raymond.system.noted import Noted
+from raymond.system import process_tree, processes
+from raymond.system.stragglers import Marks, PidFile, end_all
 
 if TYPE_CHECKING:
     from raymond.system.cgroup import Cgroups
@@ -21,7 +20,7 @@ class Leftovers:
     def __init__(self, folder: RunFolder, start: RunStarted) -> None:
         self._folder = folder
         self._marks = Marks(start.key, folder.pids)
-        self._noted = Noted(folder.noted)
+        self._noted = PidFile(folder.noted)
         self._known: Cgroups | None = None
         # Steps that may start runs which outlive this one may leave anything: only the mark tells what is ours.
         self._only_marked = start.allow_start or not processes.HAS_PROC
@@ -50,7 +49,7 @@ class Leftovers:
         found = noted | marked
         if only is None and self._has_cgroups():
             found = dict.fromkeys(self._cgroups().left(), 0) | found
-        return {pid: found.get(pid, 0) for pid in kin.of(found)} if found else {}
+        return {pid: found.get(pid, 0) for pid in process_tree.relatives(found)} if found else {}
 
     def end(self, only: Callable[[int], bool] | None = None) -> dict[int, int]:
         """End them; what was found."""
@@ -76,7 +75,7 @@ class Leftovers:
 
     def _unknown(self, spare: Collection[int]) -> set[int]:
         held = self._cgroups().left()
-        return held - kin.of([*spare, *self._noted.left(), *self._marks.find()]) if held else held
+        return held - process_tree.relatives([*spare, *self._noted.left(), *self._marks.find()]) if held else held
 
     def _has_cgroups(self) -> bool:
         return os.path.exists(self._folder.cgroups)

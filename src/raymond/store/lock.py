@@ -208,13 +208,13 @@ def holders(folder: RunFolder) -> set[int]:
 def _unsigned(folder: RunFolder, fd: int) -> Holder | None:
     """Who holds the journal that is open as `fd` although another process signed; None when that cannot be seen."""
     from raymond.redaction import Secrets  # needed when somebody is in the way
-    from raymond.system import ancestry
+    from raymond.system import process_tree
 
     found, pid = sorted(locks.holders(os.fstat(fd))), _at_door(folder)
     if pid in found:
         return Holder(pid, os.uname().nodename, start_time(pid), folder.socket)
     for pid in found:
-        command = Secrets.of(os.environ).clean(ancestry.command(pid)).replace("\n", " ")[:_SHOWN]
+        command = Secrets.of(os.environ).clean(process_tree.command(pid)).replace("\n", " ")[:_SHOWN]
         return Squatter(pid, os.uname().nodename, start_time(pid), command=command)
     return None
 

@@ -4,10 +4,10 @@ import contextlib
 import os
 from collections.abc import Mapping
 
-from raymond import pasted
+from raymond import errors, pasted
 from raymond.errors import UsageError
 from raymond.store import owners
-from raymond.system import faults, files, folders
+from raymond.system import files, folders
 
 NAME = ".raymond/config.toml"
 MOST = 1 << 20
@@ -34,7 +34,7 @@ def read(tree: str) -> bytes:
         return b""
     except OSError as error:
         _refuse_link(tree)
-        if faults.is_passing(error):
+        if errors.is_passing_fault(error):
             raise OSError(error.errno, error.strerror, path) from None
         if isinstance(error, PermissionError) and _is_hidden(tree):
             return b""

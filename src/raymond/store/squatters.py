@@ -7,7 +7,7 @@ from raymond.machine.events import RunStarted
 from raymond.store import lock
 from raymond.store.leftovers import Leftovers
 from raymond.store.run_folder import RunFolder
-from raymond.system.marks import end_all
+from raymond.system.stragglers import end_all
 
 
 def end(folder: RunFolder, start: RunStarted) -> int:

@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from raymond import errors
 from raymond.machine.agent import file_name
-from raymond.system import faults
 from raymond.system.files import make_private, private, trouble, write_all
 
 ROLL_AT = 64 << 20
@@ -77,7 +77,7 @@ class Transcripts:
         try:
             fd = private(path, flags)
         except OSError as error:
-            if not faults.is_passing(error) or not self._files:
+            if not errors.is_passing_fault(error) or not self._files:
                 raise
             self.close()  # the others can be opened again
             fd = private(path, flags)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 from raymond.errors import JournalError
-from raymond.system import ancestry, files, kin
+from raymond.system import files, process_tree
 from raymond.system.processes import GRACE, boot
 
 ASIDE = "RAYMOND_CGROUP"
@@ -102,7 +102,7 @@ class Cgroups:
         if "populated 1" not in _contents(f"{self._own}/cgroup.events"):
             return
         with frozen(self._own):
-            known = kin.of(spare) if spare else set[int]()
+            known = process_tree.relatives(spare) if spare else set[int]()
             while (left := _steps(session, self._own) - known) and time.monotonic() < until:
                 for pid in left:
                     with contextlib.suppress(OSError):
@@ -186,7 +186,7 @@ def members(path: str) -> Iterator[int]:
 
 def _steps(session: int, path: str) -> set[int]:
     """The processes in a cgroup except those in the session of whoever made it."""
-    return {pid for pid in members(path) if (found := ancestry.look(pid)) and found.session != session}
+    return {pid for pid in members(path) if (found := process_tree.look(pid)) and found.session != session}
 
 
 @contextlib.contextmanager

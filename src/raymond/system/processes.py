@@ -1,13 +1,10 @@
-"""Start, watch and end processes.
-
-Every child leads a session of its own. Where pidfds or /proc are missing, portable means are used: SIGCHLD and
-waitpid of known pids, and a file of started pids.
-"""
+"""Start, watch and end processes, and tell when the machine has no room for more."""
 
 import contextlib
 import errno
 import gc
 import os
+import select
 import signal
 import sys
 import time
@@ -15,8 +12,15 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from raymond.system import faults
-from raymond.system.polling import Poll
+from raymond import errors
+from raymond.errors import is_passing_fault
+
+_KEPT = 30
+"""Descriptors that a driver may yet need for itself."""
+_OF_A_STEP = 3
+"""Descriptors of a running step: its output, its errors, and its end."""
+
+_EPOLL = hasattr(select, "epoll") and "RAYMOND_PORTABLE" not in os.environ
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -33,6 +37,63 @@ _THREADS, _BEGAN = 17, 19
 _NOTHING_BLOCKED: list[signal.Signals] = []
 _their_umask: int | None = None
 """The umask we were started with, if it would keep us from reading our own files."""
+
+
+def has_room(files: int = 4) -> bool:
+    """Whether this process may open so many more files at the moment."""
+    opened: list[int] = []
+    try:
+        while len(opened) < files:
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return not is_passing_fault(error)
+    finally:
+        for fd in opened:
+            os.close(fd)
+    return True
+
+
+def most_steps() -> int:
+    """How many steps this process can watch at once with the files it may still open."""
+    most = os.sysconf("SC_OPEN_MAX")
+    try:
+        taken = len(os.listdir("/dev/fd"))
+    except OSError:
+        taken = 10
+    return max(1, (most - taken - _KEPT) // _OF_A_STEP) if most > 0 else 1 << 30
+
+
+class Poll:
+    """Calls back when a descriptor can be read."""
+
+    def __init__(self) -> None:
+        self._poll = select.epoll() if _EPOLL else select.poll()
+        self._unit = 1.0 if _EPOLL else 1000.0
+        self._calls: dict[int, Callable[[int], None]] = {}
+
+    def register(self, fd: int, call: Callable[[int], None]) -> None:
+        """Call `call` with `fd` whenever it can be read or is at its end."""
+        self._poll.register(fd, select.POLLIN)
+        self._calls[fd] = call
+
+    def unregister(self, fd: int) -> None:
+        """Forget `fd`; must be called before it is closed."""
+        del self._calls[fd]
+        self._poll.unregister(fd)
+
+    def wait(self, seconds: float) -> None:
+        """Make the calls that are due, at most `seconds` later."""
+        calls = self._calls
+        for fd, _ in self._poll.poll(seconds * self._unit):
+            call = calls.get(fd)  # an earlier call may have unregistered it
+            if call:
+                call(fd)
+
+    def close(self) -> None:
+        """Forget every descriptor and close the poll object."""
+        self._calls.clear()
+        if isinstance(self._poll, select.epoll):
+            self._poll.close()
 
 
 def spawn(
@@ -191,7 +252,7 @@ class Watcher:
             ended(_reap(pid))
         except OSError as error:
             # A step that has begun must not be taken for one that has not: a shorter one has ended by now.
-            if not faults.is_passing(error) or not _is_child(pid):
+            if not errors.is_passing_fault(error) or not _is_child(pid):
                 raise
             self._check(pid, ended)
 

@@ -6,7 +6,8 @@ import select
 import signal
 import time
 
-from raymond.system import faults, processes
+from raymond import errors
+from raymond.system import processes
 
 PATIENCE = 10.0
 """Seconds that a program has to print its version."""
@@ -46,7 +47,7 @@ def version(path: str, without: tuple[str, ...] = ()) -> tuple[str, str]:
         pid = processes.spawn([path, "--version"], env, os.getcwd(), stdout=writer, stderr=nobody)
     except OSError as error:
         os.close(reader)
-        if faults.is_passing(error):
+        if errors.is_passing_fault(error):
             raise
         return "", f"{path} cannot be started: {(error.strerror or '').lower()}"
     finally:

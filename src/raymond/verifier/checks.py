@@ -9,7 +9,7 @@ from raymond.digests import sha256
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
 from raymond.patterns import unnumbered
-from raymond.system.marks import Marks
+from raymond.system.stragglers import Marks
 from raymond.text import visible
 from raymond.verifier import command, environment
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told, Where

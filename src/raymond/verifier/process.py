@@ -9,8 +9,8 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
+from raymond import errors
 from raymond.errors import Error
-from raymond.system import faults
 from raymond.verifier.assignment import Assignment, Found, Told, Work
 from raymond.verifier.checks import Tell
 
@@ -33,7 +33,7 @@ def ready(given: Assignment) -> Callable[[int], None]:
             # An agent that goes on could change what is checked.
             from raymond.system import stragglers
 
-            stragglers.end(given.key, given.noted, lambda step: step in given.turns)
+            stragglers.end_stragglers(given.key, given.noted, lambda step: step in given.turns)
         tell(does(tell))
 
     return run
@@ -48,7 +48,9 @@ def _placed(given: Assignment, work: Work) -> Callable[[Tell], Found]:
         try:
             found = (placed.before if given.does == "seal" else placed.verify)(given, work, tell)
         except (OSError, Error) as error:
-            is_fault = isinstance(error, OSError) and (faults.is_passing(error) or error.errno in faults.FULL)
+            is_fault = isinstance(error, OSError) and (
+                errors.is_passing_fault(error) or error.errno in errors.DISK_FULL
+            )
             found = Found(verdict="could not start", reason=f"the check cannot be judged: {error}", is_fault=is_fault)
         return replace(found, seconds=time.monotonic() - began)
 

@@ -1,13 +1,14 @@
-"""Which processes a process comes from, and what can be seen of them from outside: on Linux, by /proc."""
+"""Which processes a process comes from, and which come from it: on Linux, by /proc."""
 
 import contextlib
 import errno
 import os
 import time
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
-from raymond.system import faults
+from raymond import errors
 
 _LONGEST = 4096
 """Bytes of a command line that are read."""
@@ -22,6 +23,28 @@ _ENVIRONMENT_END = 48
 """Where, after the name, the address stands at which the environment ends; 0 until there is one."""
 _WALKS = 20
 """How often a line is walked while processes in it come and go."""
+
+LOOKS = 5
+"""How often no child must be seen until there is none: the kernel may pass over one while others end."""
+
+_NAMES = frozenset(
+    {"claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "copilot", "goose", "crush", "qwen"}
+)
+_PACKAGES = {"claude-code": "claude", "gemini-cli": "gemini", "qwen-code": "qwen"}
+"""Folders that they are started from -> their names."""
+_INTERPRETERS = ("node", "bun", "deno", "python")
+_VALUED = frozenset("-r --require --import --loader --experimental-loader -C --conditions --env-file -W -X".split())
+"""Options of theirs that are followed by a value."""
+_SUBCOMMANDS = ("run", "x")
+_VARIABLES = {
+    "CLAUDECODE": "claude",
+    "CODEX_SANDBOX": "codex",
+    "CODEX_SANDBOX_NETWORK_DISABLED": "codex",
+    "GEMINI_CLI": "gemini",
+    "OPENCODE": "opencode",
+    "CURSOR_AGENT": "cursor-agent",
+}
+"""What they tell the programs that they start."""
 
 
 class Unseen(OSError):
@@ -196,5 +219,99 @@ def open_files(pid: int) -> dict[str, str]:
 
 def _check(error: OSError) -> None:
     """Do not take a lack of our own for something about the other process."""
-    if faults.is_passing(error):
+    if errors.is_passing_fault(error):
         raise error
+
+
+def relatives(roots: Iterable[int], *, sessions: bool = True) -> set[int]:
+    """Those of `roots` that exist, and all that come from them; with `sessions`, also what shares one that they began.
+
+    A session is theirs when one of them leads it, or nobody does any more. This process is never among them.
+    """
+    every = {process.pid: process for process in map(look, _pids()) if process}
+    every.pop(os.getpid(), None)
+    children = _by(every, lambda one: one.parent)
+    members = _by(every, lambda one: one.session) if sessions else {}
+    # Our own is not theirs, nor is 0, which stands for all those that began outside of this namespace.
+    led = {0, os.getsid(0), *every}
+    found, todo = set[int](), [pid for pid in roots if pid in every]
+    while todo:
+        pid = todo.pop()
+        if pid in found:
+            continue
+        found.add(pid)
+        todo += children.get(pid, ())
+        session = every[pid].session
+        if session == pid or session not in led:
+            todo += members.get(session, ())
+    return found
+
+
+def descent(roots: Iterable[int]) -> Iterator[int]:
+    """Those of `roots` and all that come from them, each before it is asked what it has started.
+
+    It takes a fraction of the time, but may pass over one whose parent ends meanwhile.
+    """
+    seen, todo = set[int](), list(roots)
+    while todo:
+        pid = todo.pop()
+        if pid not in seen:
+            seen.add(pid)
+            yield pid
+            todo += children(pid)
+
+
+def children(pid: int | str = "self") -> list[int]:
+    """The children of a process; none where the kernel does not say."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, whole(f"/proc/{pid}/task/{thread}/children").split())
+    return found
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _by(every: dict[int, Process], key: Callable[[Process], int]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for one in every.values():
+        found.setdefault(key(one), []).append(one.pid)
+    return found
+
+
+def agent_above(line: Iterable[Process], pid: int) -> str:
+    """The agent that process `pid` comes from, by its environment and by the `line` above it; empty for none."""
+    is_ours = pid == os.getpid()
+    for name_of_variable, name in _VARIABLES.items():
+        if os.environ.get(name_of_variable) if is_ours else variable(pid, name_of_variable):
+            return name
+    return next(filter(None, (_agent_of(command(process.pid)) for process in line)), "")
+
+
+def _agent_of(command: str) -> str:
+    """The agent that a command line starts: the program itself, or the file or module that an interpreter is given."""
+    first, *rest = command.split(" ")
+    is_interpreter = os.path.basename(first).startswith(_INTERPRETERS)
+    for word in (first, _given(rest)) if is_interpreter else (first,):
+        *folders, name = word.removesuffix(".js").split("/")
+        if name in _NAMES:
+            return name
+        for folder in folders[-2:]:
+            if folder in _PACKAGES:
+                return _PACKAGES[folder]
+    return ""
+
+
+def _given(words: Iterable[str]) -> str:
+    """What an interpreter runs, among its arguments: after its own options."""
+    rest = iter(words)
+    for word in rest:
+        if word == "-m":
+            return next(rest, "").partition(".")[0]
+        if word in _VALUED:
+            next(rest, "")
+        elif not word.startswith("-") and word not in _SUBCOMMANDS:
+            return word
+    return ""
