@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from raymond.loops.formats import prd, task_spec
-from raymond.loops.formats.task import Task
+from raymond.loops.formats.task_spec import Task
 from running import Room
 
 RALPH = {

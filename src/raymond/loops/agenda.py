@@ -10,7 +10,7 @@ from raymond.errors import UsageError
 from raymond.loops import opening
 from raymond.loops.documents import FAILURES, LEARNINGS, LOGS, PRD, PROGRESS, SPECS, Documents
 from raymond.loops.formats import queue
-from raymond.loops.formats.item import Doubt
+from raymond.loops.formats.queue_item import Doubt
 from raymond.loops.ledger import Ledger
 from raymond.loops.selection import Selection
 from raymond.loops.settings import SESSION, STORIES, Settings

@@ -113,9 +113,9 @@ class Documents(Struct, frozen=True):
 
     def newest(self) -> str:
         """The name of the newest session log; empty when there is none."""
-        from raymond.loops.formats import session_log  # who commits reads none
+        from raymond.loops.formats import records  # who commits reads none
 
-        return session_log.newest(self.logs()) or ""
+        return records.newest_log(self.logs()) or ""
 
     @property
     def kept(self) -> list[str]:

@@ -10,8 +10,8 @@ from msgspec import Struct
 from raymond.loops import reasons
 from raymond.loops.branch import TIP
 from raymond.loops.documents import LOGS, PROGRESS, Stored
-from raymond.loops.formats import foreign_text, queue, session_log
-from raymond.loops.formats.item import Item
+from raymond.loops.formats import foreign_text, queue, records
+from raymond.loops.formats.queue_item import Item
 from raymond.loops.ledger import Opened
 from raymond.loops.step import Step
 from raymond.verifier import globs
@@ -153,8 +153,8 @@ class ItemRun:
                 self._compare(before.read(name), after.beginning(name), path, found)
             elif os.path.dirname(name) == LOGS and not old:
                 found.notes.append(f"wrote a session log of its own, {path}")
-                said = session_log.told(after.beginning(name)[:_TOLD])
-                found.proposed += session_log.proposals(said.pop(queue.TITLE, ""))
+                said = records.sections_of(after.beginning(name)[:_TOLD])
+                found.proposed += records.proposals(said.pop(queue.TITLE, ""))
                 found.told |= said
             elif before.is_plan(os.fsdecode(raw)):
                 from raymond.loops import plan_changes
@@ -180,7 +180,7 @@ class ItemRun:
         now = {queue.key(one): one for one in queue.read(new).items}
         for key, one in now.items():
             if key not in before:
-                found.proposed.append(one.raw if one.proposed else queue.marked(one.raw, session_log.PROPOSED))
+                found.proposed.append(one.raw if one.proposed else queue.marked(one.raw, records.PROPOSED))
                 found.notes.append(_ADDED.format(title=one.title, path=path))
         for key, one in before.items():
             there = now.get(key)

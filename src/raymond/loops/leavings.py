@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from raymond import pasted
 from raymond.errors import Error
 from raymond.loops import specs
-from raymond.loops.formats import task_id
+from raymond.loops.formats import item_ids
 from raymond.loops.formats.foreign_text import code
 from raymond.loops.formats.task_spec import SHOWN
 from raymond.loops.item_run import DOCUMENTS
@@ -46,8 +46,8 @@ def blocked(loop: LoopRun) -> Iterator[str]:
         for one in found[:_MOST]:
             yield f"unblock {code(one.title)}: take its [BLOCKED: ...] out with raymond continuous-session edit"
         return
-    failed = {task_id.base(one.key) for one in found}
-    waiting = [one for one in _blocked(loop) if task_id.base(one.task.id) in failed] if failed else []
+    failed = {item_ids.repaired(one.key) for one in found}
+    waiting = [one for one in _blocked(loop) if item_ids.repaired(one.task.id) in failed] if failed else []
     is_apart = loop.has_branch and not publish.contains(loop.top, git.head(loop.top), loop.branch.tip)
     after = " when you have taken the branch over" if is_apart else ""
     for placed in [one for one in waiting if not one.task.reason.startswith(WAITS)][:_MOST]:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from raymond.loops.formats import foreign_text, task_id
+from raymond.loops.formats import foreign_text, item_ids
 from raymond.patterns import unnumbered
 
 PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED = "passed", "no change", "own check", "not verified"
@@ -288,9 +288,9 @@ class Ledger(Struct, kw_only=True):
 
     def of_repairs(self, id: str) -> int:
         """How often a task and the tasks that repair it have failed since one of them last passed."""
-        own, count = task_id.base(id), 0
+        own, count = item_ids.repaired(id), 0
         for one in self.entries:
-            if task_id.base(one.key) == own:
+            if item_ids.repaired(one.key) == own:
                 count = 0 if one.is_done else count + 1
         return count
 
@@ -347,9 +347,9 @@ _EMPTY: dict[str, Any] = asdict(Entry(number=0, key="", title="", verdict="")) |
 
 def _base(key: str) -> str:
     """The task that a fix task was made for."""
-    from raymond.loops.formats import task_id
+    from raymond.loops.formats import item_ids
 
-    return task_id.base(key)
+    return item_ids.repaired(key)
 
 
 def _short(text: str) -> str:

@@ -11,8 +11,8 @@ from raymond.faces.words import many
 from raymond.loops import checks, ending, person, summary
 from raymond.loops.finding import Found
 from raymond.loops.formats.foreign_text import cut, error_line, one_line
-from raymond.loops.formats.item import Item
-from raymond.loops.formats.log_line import lasted
+from raymond.loops.formats.queue_item import Item
+from raymond.loops.formats.records import duration
 from raymond.loops.ledger import IDLE, PENDING, Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, UNITS
@@ -80,7 +80,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         yield f"Check:    {gap}{one_line(opened.check) or ('a person' if opened.criteria else 'none')}"
         if opened.log:
             yield f"Log:      {gap}{loop.checkout.shown('session_logs', opened.log)}"
-    yield f"Elapsed:  {gap}{lasted((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
+    yield f"Elapsed:  {gap}{duration((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
     yield f"Cost:     {gap}{summary.cost(loop)}"
     commits = [one.commit[:12] for one in ledger.entries if one.commit]
     named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
@@ -115,7 +115,7 @@ def bar(done: int, most: int, ascii_: bool = False) -> str:
 def _item(entry: Entry) -> str:
     glyph = "✓" if entry.is_done else "-" if entry.verdict == IDLE else "✗"
     glyph = "?" if entry.verdict == PENDING else glyph
-    told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {lasted(entry.seconds)})"
+    told = f"  {glyph} {one_line(entry.title)} ({entry.verdict}, {duration(entry.seconds)})"
     return told if not entry.error or entry.is_done else f"{told}\n      {error_line(entry.error, 200)}"
 
 

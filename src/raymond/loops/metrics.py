@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from raymond.faces.words import many
 from raymond.loops.formats import prd_status
-from raymond.loops.formats.log_line import lasted
 from raymond.loops.formats.prd_status import REMOVED, Status
+from raymond.loops.formats.records import duration
 from raymond.loops.loop_status import bar
 
 _WEEK = timedelta(days=7)
@@ -179,7 +179,7 @@ def _lines(metrics: Metrics, ascii_: bool) -> Iterator[str]:
         yield f"             {done.unverified} complete but unverified, {done.remaining} remaining"
     seconds, cost = _each(effort.seconds, effort.verified), _each(effort.cost, effort.verified)
     if effort.verified:
-        time = lasted(seconds) if seconds is not None else "an unknown time"
+        time = duration(seconds) if seconds is not None else "an unknown time"
         money = f"${cost:.2f}" if cost is not None else "an unknown cost"
         yield f"Per item:    {time}, {money} ({many(effort.verified, 'verified item')})"
     else:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from raymond.drivers.face import Face, Quiet
 from raymond.faces.lines import Lines
-from raymond.loops.formats import log_line
+from raymond.loops.formats import records
 from raymond.loops.telling import Telling, Told
 from raymond.machine.events import Decision
 from raymond.machine.run import Run
@@ -66,7 +66,7 @@ class Narrator(Quiet):
         for decision in decisions:
             when = datetime.fromtimestamp(decision.time, UTC)
             for told in self._telling.of(decision):
-                line = log_line.line(when, told.line) if told.line else ""
+                line = records.log_line(when, told.line) if told.line else ""
                 lines += [f"{line}\n"] if line else []
                 self._show(decision.time, told, line)
         if lines:

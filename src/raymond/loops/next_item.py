@@ -10,9 +10,9 @@ import msgspec
 from raymond.loops import checks, state, trials, waiting
 from raymond.loops.branch import OWN, TIP
 from raymond.loops.documents import LEARNINGS, LOGS, PRD
-from raymond.loops.formats import queue, session_log, state_file, task_id
+from raymond.loops.formats import item_ids, queue, records, state_file
 from raymond.loops.formats.foreign_text import cut, error_line
-from raymond.loops.formats.item import Item
+from raymond.loops.formats.queue_item import Item
 from raymond.loops.item_run import ItemRun, Work
 from raymond.loops.ledger import FAILED, PASSED, STUCK, Entry, Ledger, Opened, entry_of
 from raymond.loops.ledger import read as read_ledger
@@ -289,7 +289,7 @@ def _prepare_tree(step: Step, ledger: Ledger, item: Item) -> None:
     """Let the tree hold the tip, with the work that an earlier session left for this item, if it fits."""
     names = {queue.key(item)}
     if item.is_task:
-        names = {one.key for one in ledger.entries if task_id.base(one.key) == task_id.base(item.id)}
+        names = {one.key for one in ledger.entries if item_ids.repaired(one.key) == item_ids.repaired(item.id)}
     before = [one for one in ledger.entries if one.key in names or _repairs(item, one)]
     last = before[-1] if before else None
     if last is None or not last.kept or last.action not in ("retry", "pause", "create-fix-task"):
@@ -418,10 +418,10 @@ def _log(step: Step, ledger: Ledger, newest: str) -> str:
 
 def _new_log(step: Step, newest: str) -> str:
     """The name of the next session log: the newest, also where the clock that named the last one was ahead of ours."""
-    newest = session_log.newest([newest, *step.documents.logs()]) or ""
+    newest = records.newest_log([newest, *step.documents.logs()]) or ""
     when = datetime.now(UTC).astimezone()
-    stamp = session_log.begun(newest).astimezone() if newest else when
-    return session_log.name(max(when, stamp), set(step.documents.logs()))
+    stamp = records.log_began(newest).astimezone() if newest else when
+    return records.log_name(max(when, stamp), set(step.documents.logs()))
 
 
 def write_state(step: Step, ledger: Ledger, status: state_file.Status, looked: Looked | None = None) -> None:

@@ -16,8 +16,8 @@ from msgspec import Struct
 from raymond.loops import commit_message, markers, reasons, state
 from raymond.loops.branch import TIP, VOUCHED, trailers
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS
-from raymond.loops.formats import foreign_text, queue, records, session_log
-from raymond.loops.formats.log_line import lasted
+from raymond.loops.formats import foreign_text, queue, records
+from raymond.loops.formats.records import duration
 from raymond.loops.item_run import ItemRun, Work, explain
 from raymond.loops.ledger import DONE, NO_CHANGE, OWN_CHECK, PASSED, PENDING, PLANNED, UNCHECKED, Entry
 from raymond.loops.settings import RALPH, SESSION
@@ -91,8 +91,8 @@ def read(text: str) -> Outcome:
 
 def done(run: ItemRun, work: Work, gate: Mapping[str, Any], reply: str, *, is_judged: bool = False) -> Outcome:
     """An item that counts."""
-    told = {**work.told, **session_log.told(markers.without(reply))}
-    proposed = [*work.proposed, *session_log.proposals(told.pop(queue.TITLE, ""))]
+    told = {**work.told, **records.sections_of(markers.without(reply))}
+    proposed = [*work.proposed, *records.proposals(told.pop(queue.TITLE, ""))]
     verdict = _verdict(run, work, is_judged=is_judged)
     notes = list(work.notes)
     if decisive := gate.get("changes"):
@@ -130,7 +130,7 @@ def _result(run: ItemRun, verdict: str, gate: Mapping[str, Any]) -> str:
     flaky = ", flaky: it was red at first" if gate.get("flaky") else ""
     own = f", {gate['reason']}" if str(gate.get("reason", "")).startswith("own tests") else ""
     change = ", without any change" if verdict == NO_CHANGE else ""
-    return f"PASSED in {lasted(gate.get('seconds', 0.0))}{flaky}{own}{change}"
+    return f"PASSED in {duration(gate.get('seconds', 0.0))}{flaky}{own}{change}"
 
 
 def failed(
@@ -138,8 +138,8 @@ def failed(
 ) -> Outcome:
     """An item that does not count; its work is saved first."""
     saved, kept = run.save(work.tree, attempt)
-    told = {**work.told, **session_log.told(markers.without(reply))}
-    proposed = [*work.proposed, *session_log.proposals(told.pop(queue.TITLE, ""))]
+    told = {**work.told, **records.sections_of(markers.without(reply))}
+    proposed = [*work.proposed, *records.proposals(told.pop(queue.TITLE, ""))]
     return Outcome(
         verdict=verdict,
         action=action,
@@ -221,7 +221,7 @@ def _write_records(run: ItemRun, outcome: Outcome) -> None:
         what,
         _STATES.get(outcome.action, "Continuing to next item"),
     )
-    _record(run, FAILURES, records.failure(entry_text), records.FAILURES)
+    _record(run, FAILURES, records.failure_entry(entry_text), records.FAILURES)
     said = f"{outcome.verdict.upper()}: {foreign_text.error_line(reason, 300)}"
     _write_progress(run, outcome, f"**{run.item.title}**\n\nNot done. {what}.", said)
     ended = f"Not done ({outcome.verdict}): {foreign_text.error_line(reason, 500)}\n\n{what}."
@@ -235,11 +235,11 @@ def _write_log(run: ItemRun, outcome: Outcome, blocks: list[str], ended: str) ->
     sections = {"Session Goals": f"{run.item.title}\n\n{run.item.details}", "Code Areas Touched": areas, **outcome.told}
     sections["Summary"] = "\n\n".join(one for one in (ended, sections.get("Summary", ""), notes) if one)
     sections = {heading: reasons.cleaned(text) for heading, text in sections.items()}
-    log = session_log.SessionLog(reasons.cleaned(run.item.title), sections, tuple(blocks))
+    log = records.SessionLog(reasons.cleaned(run.item.title), sections, tuple(blocks))
     if run.settings.loop != SESSION and not run.settings.log_per_task:
         before = run.documents.read(LOGS, run.item.log)
-        log = session_log.joined(before, log, f"{run.settings.loop} {run.step.id}")
-    run.documents.write(session_log.compose(log), LOGS, run.item.log)
+        log = records.joined_log(before, log, f"{run.settings.loop} {run.step.id}")
+    run.documents.write(records.log_text(log), LOGS, run.item.log)
 
 
 def _write_progress(run: ItemRun, outcome: Outcome, said: str, result: str) -> None:
@@ -253,12 +253,12 @@ def _write_progress(run: ItemRun, outcome: Outcome, said: str, result: str) -> N
         log=os.path.join(LOGS, run.item.log),
         loop=run.settings.loop.replace("-", " ").title(),
     )
-    _record(run, PROGRESS, records.progress(entry), records.PROGRESS)
+    _record(run, PROGRESS, records.progress_entry(entry), records.PROGRESS)
 
 
 def _record(run: ItemRun, name: str, entry: str, heading: str) -> None:
     before = run.documents.read(name)
-    run.documents.write(records.add(before, run.mark, reasons.cleaned(entry), heading), name)
+    run.documents.write(records.with_entry(before, run.mark, reasons.cleaned(entry), heading), name)
 
 
 def _queue(run: ItemRun, outcome: Outcome, reason: str) -> list[str]:

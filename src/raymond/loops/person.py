@@ -18,7 +18,7 @@ from raymond.loops import checks, commit_message, documents, ending, hooks, open
 from raymond.loops import waiting as waiting_items
 from raymond.loops.branch import BASE, OWN, TAKEN, VOUCHED, trailers
 from raymond.loops.documents import LEARNINGS, LOGS, Documents, Stored, stored
-from raymond.loops.formats import document, queue, queue_edit
+from raymond.loops.formats import document, queue
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
@@ -93,7 +93,7 @@ def _commit_queue(loop: LoopRun, opened: str, typed: str) -> None:
 
     def write(found: Documents) -> None:
         name = found.newest()
-        found.write(queue_edit.applied(opened, typed, found.read(LOGS, name), done), LOGS, name)
+        found.write(queue.with_edit(opened, typed, found.read(LOGS, name), done), LOGS, name)
 
     commit(loop, write, "docs(loop): edit the queue")
 
@@ -148,7 +148,7 @@ def take_over(loop: LoopRun | None, tell: Callable[[str], None]) -> int:
             if name == newest and found.newest() != before.newest() and loop.loop == SESSION:
                 done = {one.key for one in loop.ledger.done}
                 there = found.read(LOGS, found.newest())
-                found.write(queue_edit.applied(opened, typed, there, done), LOGS, found.newest())
+                found.write(queue.with_edit(opened, typed, there, done), LOGS, found.newest())
 
     commit(loop, write, "docs(loop): take over what was edited in the checkout")
     for name in changed:

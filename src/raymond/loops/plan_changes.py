@@ -1,9 +1,9 @@
 """What an agent changed in a document that says what is to be done, and what it proposes by that."""
 
 from raymond.loops.documents import PRD, PRD_STATUS
-from raymond.loops.formats import session_log, task_spec
+from raymond.loops.formats import records, task_spec
 from raymond.loops.formats.foreign_text import inline
-from raymond.loops.formats.task import Task
+from raymond.loops.formats.task_spec import Task
 
 _ADDED = '"{title}" was added to {path} while an agent worked; it counts as proposed'
 
@@ -37,4 +37,4 @@ def _kept(task: Task) -> tuple[object, ...]:
 
 def _item(task: Task) -> str:
     check = f"[VERIFY: `{inline(task.check.run)}`] " if task.check and "`" not in task.check.run else ""
-    return f"- {session_log.PROPOSED} {check}{task.id}. {inline(task.title)}"
+    return f"- {records.PROPOSED} {check}{task.id}. {inline(task.title)}"

@@ -13,7 +13,7 @@ from raymond.errors import Error, UsageError
 from raymond.faces.words import many
 from raymond.loops import documents, prd_init, prd_marks, spec_files
 from raymond.loops.documents import LARGEST, PRD, PRD_STATUS, SPECS, Documents
-from raymond.loops.formats import checklist, document, imported_text, prd, prd_status, ralph_prd, task_spec
+from raymond.loops.formats import document, foreign_plan, prd, prd_status, task_spec
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.prd_marks import Marked
@@ -23,9 +23,9 @@ from raymond.patterns import regex
 
 KINDS = ("prd-json", "fix-plan", "ralphex")
 _READERS = {
-    "prd-json": ralph_prd.read,
-    "fix-plan": checklist.read_fix_plan,
-    "ralphex": checklist.read_ralphex,
+    "prd-json": foreign_plan.read_ralph_prd,
+    "fix-plan": foreign_plan.read_fix_plan,
+    "ralphex": foreign_plan.read_ralphex,
 }
 _ID = regex(prd.ID)
 _SLUG = regex(r"[a-z0-9]+")
@@ -84,7 +84,7 @@ def look(found: Documents, file: str, kind: str, verify: str) -> Import:
     there = _prd(found)
     specs = spec_files.read(found)
     group, spec = _place(found, specs, file)
-    command = verify or imported_text.one_command(plan.commands)
+    command = verify or foreign_plan.one_command(plan.commands)
     known = prd.read(there).stories
     marked = prd_marks.read(name, known, specs)
     new = [one for one in plan.stories if not marked.id_of(one.key)]
@@ -119,9 +119,9 @@ def _text(file: str) -> str:
 def _kind(text: str, file: str) -> str:
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         return "prd-json"
-    if checklist.is_ralphex(text):
+    if foreign_plan.is_ralphex(text):
         return "ralphex"
-    if checklist.is_checklist(text):
+    if foreign_plan.is_checklist(text):
         return "fix-plan"
     what = f"{file}:1: this is neither a prd.json, nor a checklist, nor a plan of ralphex"
     raise UsageError(what, hint=f"--as {'|'.join(KINDS)} says what it is meant to be")
@@ -266,20 +266,20 @@ def _spec(plan: Import) -> str:
     new = [one for one in plan.stories if not one.written]
     if not new:
         return ""
-    parts = [imported_text.head(plan.group, plan.plan.title, plan.name)]
+    parts = [foreign_plan.as_head(plan.group, plan.plan.title, plan.name)]
     for one in new:
         for id, task in one.tasks:
             key = prd_marks.key(one.story, task)
-            parts.append(imported_text.task(id, task, name=plan.name, key=key, story=one.id, command=plan.command))
+            parts.append(foreign_plan.as_task(id, task, name=plan.name, key=key, story=one.id, command=plan.command))
     return "\n".join(parts)
 
 
 def _stories(plan: Import) -> str:
-    level = imported_text.level(plan.prd)
-    return imported_text.added(
+    level = foreign_plan.heading_level(plan.prd)
+    return foreign_plan.with_stories(
         plan.prd,
         [
-            imported_text.story(
+            foreign_plan.as_story(
                 one.id,
                 one.story,
                 name=plan.name,

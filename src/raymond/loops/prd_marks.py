@@ -8,11 +8,11 @@ from raymond import pasted
 from raymond.errors import UsageError
 from raymond.language.check import Check
 from raymond.loops.documents import PRD, Documents
-from raymond.loops.formats import imported_text, task_spec
+from raymond.loops.formats import foreign_plan, task_spec
 from raymond.loops.formats.foreign_plan import ForeignStory, ForeignTask
 from raymond.loops.formats.foreign_text import one_line
-from raymond.loops.formats.story import Story
-from raymond.loops.formats.task import Task
+from raymond.loops.formats.prd import Story
+from raymond.loops.formats.task_spec import Task
 from raymond.loops.spec_files import SpecFile
 from raymond.loops.specs import Placed
 from raymond.patterns import regex
@@ -30,12 +30,12 @@ class Marked(Struct, frozen=True):
 
     def id_of(self, key: str) -> str:
         """The id of a story; empty when it was not imported."""
-        story = self.stories.get(imported_text.mark(self.name, key))
+        story = self.stories.get(foreign_plan.import_mark(self.name, key))
         return story.id if story else ""
 
     def tasks_of(self, story: ForeignStory) -> list[Placed | None]:
         """Each of its tasks as a spec has it already."""
-        return [self.tasks.get(imported_text.mark(self.name, key(story, task))) for task in story.tasks]
+        return [self.tasks.get(foreign_plan.import_mark(self.name, key(story, task))) for task in story.tasks]
 
 
 def read(name: str, stories: Iterable[Story], specs: Iterable[SpecFile]) -> Marked:
@@ -64,7 +64,7 @@ def check_tasks(
     for placed, given in zip(written, story.tasks, strict=False):
         task = placed.task
         named = {"name": marked.name, "key": key(story, given), "story": id, "command": command}
-        meant = next(iter(task_spec.read(imported_text.task(task.id, given, **named)).tasks), None)
+        meant = next(iter(task_spec.read(foreign_plan.as_task(task.id, given, **named)).tasks), None)
         there = f"{found.shown(placed.place)}:{task.line}: {task.id} is there already"
         if meant is None or _decides(task) != _decides(meant):
             own, other = _verification(task), _verification(meant) if meant else command
@@ -103,7 +103,7 @@ def _verification(task: Task) -> str:
 def check_titles(found: Documents, marked: Marked, before: Iterable[ForeignStory]) -> None:
     """Refuse a story that is called as another one was: it would be taken for that, and be lost."""
     for one in before:
-        story = marked.stories.get(imported_text.mark(marked.name, one.key))
+        story = marked.stories.get(foreign_plan.import_mark(marked.name, one.key))
         if story is None or _plain(story.title) == _plain(one.title):
             continue
         pairs = zip(marked.tasks_of(one), one.tasks, strict=True)
@@ -120,4 +120,4 @@ def check_titles(found: Documents, marked: Marked, before: Iterable[ForeignStory
 
 
 def _plain(title: str) -> str:
-    return " ".join(_WORD.findall(imported_text.title(title).casefold()))
+    return " ".join(_WORD.findall(foreign_plan.as_title(title).casefold()))

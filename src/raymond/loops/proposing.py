@@ -6,8 +6,8 @@ from time import time
 
 from raymond.loops import failing, markers, outcome, spec_files
 from raymond.loops.documents import SPECS, Documents
-from raymond.loops.formats import planned_text, session_log, task_spec
-from raymond.loops.formats.task import Task
+from raymond.loops.formats import records, task_edit, task_spec
+from raymond.loops.formats.task_spec import Task
 from raymond.loops.item_run import ItemRun
 from raymond.loops.ledger import PLANNED
 
@@ -41,11 +41,11 @@ def prepare(run: ItemRun, reply: str) -> tuple[str, str]:
     item, documents = run.item, run.documents
     title = f"Tasks of {item.title.removesuffix(_PLANNING)}"
     number, place = _place(documents, title, item.group, tasks)
-    text = planned_text.compose(number, title, item.group, tasks)
-    if not planned_text.is_faithful(text, number, item.group, tasks):
+    text = task_edit.planned(number, title, item.group, tasks)
+    if not task_edit.is_as_planned(text, number, item.group, tasks):
         return "FAILED.py", f"{failing.NO_PLAN}{UNCLEAR}"
     ids = ", ".join(f"{number}.{at}" for at in range(1, len(tasks) + 1))
-    told = session_log.told(markers.without(reply))
+    told = records.sections_of(markers.without(reply))
     ended = outcome.Outcome(
         verdict=PLANNED,
         notes=notes,
@@ -63,7 +63,7 @@ def _place(found: Documents, title: str, story: str, tasks: Sequence[Task]) -> t
     known = spec_files.read(found)
     for one in known:
         number = f"{one.area}.{one.group}"
-        if one.name == f"{number}-{name}" and one.text == planned_text.compose(number, title, story, tasks):
+        if one.name == f"{number}-{name}" and one.text == task_edit.planned(number, title, story, tasks):
             return number, one.shown
     areas = spec_files.areas(found)
     ids = [tuple(map(int, task_spec.group(task.id).split("."))) for spec in known for task in spec.tasks]

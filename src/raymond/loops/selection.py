@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from raymond.loops import reasons
 from raymond.loops.formats import queue
-from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.formats.queue_item import Doubt, Item
 from raymond.loops.ledger import Ledger
 from raymond.loops.settings import Settings
 from raymond.patterns import regex

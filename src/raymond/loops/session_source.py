@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from raymond.loops.documents import LOGS, Documents
 from raymond.loops.formats import queue
-from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.formats.queue import Queue
+from raymond.loops.formats.queue_item import Doubt, Item
 from raymond.loops.ledger import PENDING, UNCHECKED, Entry, Ledger
 from raymond.loops.selection import Passed, Selection, select, without_doubtful
 from raymond.loops.settings import Settings

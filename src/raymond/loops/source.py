@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.formats.queue_item import Doubt, Item
 from raymond.loops.ledger import Entry, Ledger
 from raymond.loops.selection import Selection
 

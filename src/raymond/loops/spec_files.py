@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from raymond.loops.documents import SPECS, Documents
-from raymond.loops.formats import near_headings, task_spec
-from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.task import Task
+from raymond.loops.formats import misspelt, task_spec
+from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.task_spec import Task
 from raymond.patterns import regex
 
 _AREA = regex(r"([0-9]{1,9})-.+")
@@ -69,7 +69,7 @@ def _stray(found: Documents, path: str) -> Doubt | None:
         tasks = task_spec.read(found.beginning(path)).tasks
     except OSError:
         return None  # nobody needs it
-    first = next((one for one in tasks if near_headings.field(one.body, 0, len(one.body), _OF_TASKS)), None)
+    first = next((one for one in tasks if misspelt.field_in(one.body, 0, len(one.body), _OF_TASKS)), None)
     return Doubt(_STRAY, first.line, path) if first else None
 
 

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from raymond.loops import spec_files
 from raymond.loops.documents import Documents
-from raymond.loops.formats import task_id, task_spec
-from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.task import Task
+from raymond.loops.formats import item_ids, task_spec
+from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.task_spec import Task
 
 
 class Placed(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Specs(Struct, frozen=True, dict=True):
         """The tasks by every name that stands for them."""
         found: dict[str, list[Placed]] = {}
         for id, placed in self.tasks.items():
-            for name in task_id.names(id):
+            for name in item_ids.names(id):
                 found.setdefault(name, []).append(placed)
         return found
 

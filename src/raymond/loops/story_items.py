@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from raymond.loops import checks, task_items
 from raymond.loops.documents import PRD, SPECS
-from raymond.loops.formats.item import Item, Metadata, Verification
-from raymond.loops.formats.story import Story, StoryCheck
+from raymond.loops.formats.prd import Story, StoryCheck
+from raymond.loops.formats.queue_item import Item, Metadata, Verification
 from raymond.loops.selection import Passed
 from raymond.loops.settings import Settings
 from raymond.loops.specs import Placed, Specs

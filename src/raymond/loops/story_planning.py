@@ -4,9 +4,8 @@ from raymond.errors import UsageError
 from raymond.loops import opening, task_items
 from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.formats import links, prd, prd_status, task_spec
-from raymond.loops.formats.prd import Prd
+from raymond.loops.formats.prd import Prd, Story
 from raymond.loops.formats.state_file import Broken
-from raymond.loops.formats.story import Story
 from raymond.loops.settings import Settings
 from raymond.loops.specs import Specs
 from raymond.loops.story_items import NO_TASKS

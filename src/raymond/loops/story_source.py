@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from raymond.loops import specs, story_items, task_items
 from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.formats import foreign_text, prd, prd_status
-from raymond.loops.formats.item import Doubt, Item
 from raymond.loops.formats.prd_status import Result
+from raymond.loops.formats.queue_item import Doubt, Item
 from raymond.loops.formats.state_file import Broken
 from raymond.loops.ledger import OWN_CHECK, PENDING, PLANNED, UNCHECKED, Entry, Ledger
 from raymond.loops.selection import Passed, select

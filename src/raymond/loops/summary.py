@@ -13,7 +13,7 @@ from raymond.loops import claims, leavings, markers, waiting
 from raymond.loops.branch import BASE, TIP
 from raymond.loops.documents import PRD, SPECS
 from raymond.loops.formats.foreign_text import code, error_line, one_line, prose
-from raymond.loops.formats.log_line import lasted
+from raymond.loops.formats.records import duration
 from raymond.loops.item_run import explain
 from raymond.loops.ledger import OWN_CHECK, PENDING, RED, REJECTED, REVIEW, Entry, Ledger
 from raymond.loops.loop_run import LoopRun
@@ -102,7 +102,7 @@ def _lines(loop: LoopRun) -> Iterator[str]:
     yield ""
     yield f"- Ended: {one_line(how(loop))}"
     end = time() if loop.is_driven else run.now
-    yield f"- Run window: {_time(run.started_at)} to {_time(end)} ({lasted(end - run.started_at)})"
+    yield f"- Run window: {_time(run.started_at)} to {_time(end)} ({duration(end - run.started_at)})"
     yield f"- {unit} used: {used(ledger.sessions, loop.settings.most)}"
     yield f"- Success rate: {rate(ledger)}"
     if wrong := claims.of(loop.project.run(loop.id), markers.claims).count:
@@ -187,7 +187,7 @@ def _completed(entry: Entry) -> str:
     commit = f", commit {entry.commit[:_COMMIT]}" if entry.commit else ""
     log = f", {entry.log}" if entry.log else ""
     wrote = f"; the check wrote {', '.join(map(one_line, entry.wrote))}" if entry.wrote else ""
-    return f"{one_line(entry.title)} ({entry.verdict}{check}, {lasted(entry.seconds)}{commit}{log}){wrote}"
+    return f"{one_line(entry.title)} ({entry.verdict}{check}, {duration(entry.seconds)}{commit}{log}){wrote}"
 
 
 def _failed(entry: Entry, repaired: str = "") -> str:

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from raymond.loops import checks as written_checks
 from raymond.loops.documents import SPECS
-from raymond.loops.formats import foreign_text, task_edit, task_id
-from raymond.loops.formats.item import Item, Metadata, Verification
-from raymond.loops.formats.task import Task
+from raymond.loops.formats import foreign_text, item_ids, task_edit
+from raymond.loops.formats.queue_item import Item, Metadata, Verification
+from raymond.loops.formats.task_spec import Task
 from raymond.loops.settings import Settings
 from raymond.loops.specs import Placed, Specs
 
@@ -166,15 +166,15 @@ def write_passed(work: "ItemRun", ids: Iterable[str], *, by_person: bool = False
     for id in ids:
         if id not in known.tasks:
             continue
-        for one in (known.tasks[id], *repaired(known.in_group(task_id.base(id)), id)):
+        for one in (known.tasks[id], *repaired(known.in_group(item_ids.repaired(id)), id)):
             command = one.task.check.run if one.task.check else "manual" if by_person else "no check"
             _edit(work, one.place, task_edit.passed, one.task.id, _today(), command)
 
 
 def repaired(known: Iterable[Placed], id: str) -> list[Placed]:
     """The tasks that a fix task repairs: the one it was made for, and fixes before it that have the same check."""
-    base = task_id.base(id)
-    family = [one for one in known if task_id.base(one.task.id) == base]
+    base = item_ids.repaired(id)
+    family = [one for one in known if item_ids.repaired(one.task.id) == base]
     own = next((one.task.check for one in family if one.task.id == id), None)
     if base == id or own is None:
         return []
@@ -229,7 +229,7 @@ def write_failed(work: "ItemRun", id: str, *, verdict: str, action: str, error: 
 
     _edit(work, placed.place, edit)
     if action == "block":
-        for one in repaired(known.in_group(task_id.base(id)), id):
+        for one in repaired(known.in_group(item_ids.repaired(id)), id):
             why = foreign_text.cut(f"{id}, which repairs it, failed: {reason}", 120)
             _edit(work, one.place, task_edit.blocked, one.task.id, why)
     return f"fix task {made[0]}" if made[0] else ""

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from raymond.loops import specs, task_items
 from raymond.loops.documents import LOGS, Documents
-from raymond.loops.formats import task_id
-from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.formats import item_ids
+from raymond.loops.formats.queue_item import Doubt, Item
 from raymond.loops.ledger import DONE, PENDING, UNCHECKED, Entry, Ledger
 from raymond.loops.selection import Passed, proposed_in, select
 from raymond.loops.settings import Settings
@@ -57,7 +57,7 @@ class TaskSource(Struct, frozen=True):
     def has(self, id: str) -> bool:
         """Whether a task is within the scope."""
         scope = self.settings.task or self.settings.task_group or self.settings.area
-        return not scope or task_id.belongs(id, scope)
+        return not scope or item_ids.belongs(id, scope)
 
     def _obstacle(self, item: Item, placed: Placed, known: Specs) -> str:
         return task_items.twice_of([placed], known) or task_items.obstacle(item, placed.task, self.settings)

@@ -12,7 +12,7 @@ from raymond.faces.foreign_text import hung, width_of
 from raymond.faces.lines import MARGIN
 from raymond.faces.tail import Tail
 from raymond.loops import checks, markers, settings
-from raymond.loops.formats import log_line
+from raymond.loops.formats import records
 from raymond.loops.formats.foreign_text import cut, error_line, last_line, one_line
 from raymond.loops.ledger import DONE, FAILED, IDLE, RED, Opened, opened
 from raymond.loops.step import FAILS
@@ -126,13 +126,13 @@ class Telling:
         match event:
             case StepStarted():
                 untold = self._untold.pop(event.agent, [])
-                begins = Told(log_line.verifying(item.check), f"Running the check: {one_line(item.check)}")
+                begins = Told(records.verifying_line(item.check), f"Running the check: {one_line(item.check)}")
                 return [*untold, begins] if event.phase == "gate" else untold
             case StepFinished() if state in _WORK:
                 said = "".join(str(line.get("said", "")) for line in self._records.ended(event))
-                return [Told(log_line.implemented(), _ended_turn(said))]
+                return [Told(records.implemented_line(), _ended_turn(said))]
             case AskEnded(state="RETURNED.py"):
-                return [Told(log_line.implemented(), _ended_turn(event.answer))]
+                return [Told(records.implemented_line(), _ended_turn(event.answer))]
             case GateEnded():
                 return [Told(_verified(event), _checked(event))]
             case AgentPaused(kind="review"):
@@ -145,7 +145,7 @@ class Telling:
                 wait = f" in {event.retry_at - self._now:.0f}s" if event.retry_at > self._now else ""
                 return [_same(f"Trying again{wait} ({event.kind}): {cut(event.error, _MOST)}")]
             case _ if is_entry(event) and (state, event.state) == ("PREPARE.py", "COMMIT.py"):
-                return [Told(log_line.committing(), "")]
+                return [Told(records.committing_line(), "")]
             case _:
                 pass
         return []
@@ -158,7 +158,7 @@ class Telling:
         item = opened(event.variables["item"])
         self._items[event.agent] = item
         again = event.variables.get("again", "no") == "yes"
-        line = log_line.starting(item.number, self._most, again=again)
+        line = records.starting_line(item.number, self._most, again=again)
         most = f" of {self._most}" if self._most else ""
         title = "" if self._loop == settings.RALPH else f": {one_line(item.title)}"
         sentence = f"{self._unit} {item.number}{most}{' again' if again else ''}{title}"
@@ -166,7 +166,7 @@ class Telling:
         shown = ["The prompt has changed:", *(f"  {one}" for one in changed.splitlines())] if changed else []
         self._untold[event.agent] = [
             Told(line, sentence),
-            Told(log_line.selected(item.title), ""),
+            Told(records.selected_line(item.title), ""),
             *map(_same, shown),
         ]
         return []
@@ -182,13 +182,13 @@ class Telling:
         except (ValueError, KeyError, TypeError):
             return Told(f"Iteration {item.number} ended", f"{self._unit} {item.number} ended")
         seconds = float(entry.get("seconds", 0.0))
-        lasted, commit = log_line.lasted(seconds), str(entry.get("commit", ""))[:12]
+        lasted, commit = records.duration(seconds), str(entry.get("commit", ""))[:12]
         saved = f", committed as {commit}" if commit else ""
         if verdict == IDLE:
             told = f"{number} changed nothing ({lasted})"
             return Told(f"Iteration {told}", f"{self._unit} {told}")
         if verdict in DONE:
-            return Told(log_line.completed(number, seconds), f"{self._unit} {number} is done{saved} ({lasted})")
+            return Told(records.completed_line(number, seconds), f"{self._unit} {number} is done{saved} ({lasted})")
         why = error_line(str(entry.get("error", "")), _MOST)
         if verdict == RED:  # no failure: the next one goes on from there
             red = f"{self._unit} {number} ended with a red check{saved} ({lasted})"
@@ -205,7 +205,7 @@ def _ended_turn(said: str) -> str:
 
 def _verified(event: GateEnded) -> str:
     if event.verdict in ("passed", "failed"):
-        return log_line.verified(0 if event.verdict == "passed" else event.exit_code or 1)
+        return records.verified_line(0 if event.verdict == "passed" else event.exit_code or 1)
     return f"Verification {event.verdict.upper()}: {event.reason}"
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import checklist, ralph_prd
+from raymond.loops.formats import foreign_plan
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
-from raymond.loops.formats.item import Doubt
+from raymond.loops.formats.queue_item import Doubt
 
 RALPH = """{
   "project": "Shop",
@@ -82,7 +82,7 @@ Add JWT.
 def test_the_stories_of_ralph_have_one_task_each() -> None:
     first = ForeignTask("US-001", "Log in", "As a user, I want to log in.\n\nNotes: careful", ("a", "b"), True)
     second = ForeignTask("7", "Pay", "Pay\nby card", ("c",), False)
-    assert ralph_prd.read(RALPH) == ForeignPlan(
+    assert foreign_plan.read_ralph_prd(RALPH) == ForeignPlan(
         "Shop, ralph/shop",
         (
             ForeignStory(
@@ -114,12 +114,12 @@ def test_the_stories_of_ralph_have_one_task_each() -> None:
 )  # fmt: skip
 def test_a_prd_json_that_is_wrong_says_where(text: str, line: int, reason: str) -> None:
     with pytest.raises(Unreadable) as wrong:
-        ralph_prd.read(text)
+        foreign_plan.read_ralph_prd(text)
     assert (wrong.value.line, str(wrong.value)) == (line, reason)
 
 
 def test_a_checklist_has_a_story_for_each_box() -> None:
-    found = checklist.read_fix_plan(FIX)
+    found = foreign_plan.read_fix_plan(FIX)
     assert [(one.title, one.line, one.priority, one.is_done, one.criteria) for one in found.stories] == [
         ("Handle empty input", 4, 1, False, ("no crash",)),
         ("Log errors", 7, 1, True, ()),
@@ -131,8 +131,8 @@ def test_a_checklist_has_a_story_for_each_box() -> None:
 
 
 def test_an_item_of_a_checklist_has_the_same_key_wherever_it_moves() -> None:
-    moved = checklist.read_fix_plan("## High Priority\n- [x] Log errors\n- [ ] Handle empty input\n")
-    before = {one.title: one.key for one in checklist.read_fix_plan(FIX).stories}
+    moved = foreign_plan.read_fix_plan("## High Priority\n- [x] Log errors\n- [ ] Handle empty input\n")
+    before = {one.title: one.key for one in foreign_plan.read_fix_plan(FIX).stories}
     assert {one.title: one.key for one in moved.stories} == {
         name: before[name] for name in ("Log errors", "Handle empty input")
     }
@@ -140,7 +140,7 @@ def test_an_item_of_a_checklist_has_the_same_key_wherever_it_moves() -> None:
 
 def test_items_whose_digests_begin_alike_are_both_kept() -> None:
     text = "# fix\n- [ ] do the thing number 480\n- [ ] do the thing number 6170\n- [ ] do the thing number 6170\n"
-    found = checklist.read_fix_plan(text)
+    found = foreign_plan.read_fix_plan(text)
     assert [one.title[-4:].strip() for one in found.stories] == ["480", "6170"]
     assert (found.stories[0].key, len(found.stories[1].key)) == ("783d3619", 64)
     assert [one.line for one in found.doubts] == [4]
@@ -160,25 +160,25 @@ def test_items_whose_digests_begin_alike_are_both_kept() -> None:
 )
 def test_the_heading_of_a_task_of_ralphex_may_look_different(heading: str, key: str, title: str) -> None:
     plan = f"# P\n## Validation Commands\n- `a`\n### Task 2: b\n- [x] c\n{heading}\n- [ ] d\n"
-    (story,) = checklist.read_ralphex(plan).stories
+    (story,) = foreign_plan.read_ralphex(plan).stories
     assert [(one.key, one.title, one.criteria, one.is_done) for one in story.tasks] == [
         ("Task 2", "b", ("c",), True),
         (key, title, ("d",), False),
     ]
-    assert checklist.is_ralphex(plan.replace("### Task 2: b", "### Task 2"))
+    assert foreign_plan.is_ralphex(plan.replace("### Task 2: b", "### Task 2"))
 
 
 def test_other_headings_of_a_plan_are_no_tasks() -> None:
     text = (
         "# P\n### Task 1: a\n- [ ] b\n### Task list\n- [ ] c\n#### Task 2: notes\n- [ ] d\n## Task force: e\n- [ ] f\n"
     )
-    (story,) = checklist.read_ralphex(text).stories
+    (story,) = foreign_plan.read_ralphex(text).stories
     assert [(one.key, one.criteria) for one in story.tasks] == [("Task 1", ("b", "c", "d"))]
-    assert not checklist.is_ralphex("# P\n## Task 1 - a\n- [ ] b\n"), "a checklist, as before"
+    assert not foreign_plan.is_ralphex("# P\n## Task 1 - a\n- [ ] b\n"), "a checklist, as before"
 
 
 def test_a_plan_of_ralphex_is_one_story_with_its_tasks() -> None:
-    found = checklist.read_ralphex(RALPHEX)
+    found = foreign_plan.read_ralphex(RALPHEX)
     assert found.commands == ("go test ./...", "golangci-lint run")
     (story,) = found.stories
     assert (story.key, story.title, story.text, story.is_done) == ("plan", "Add auth", "Add JWT.", False)
@@ -192,15 +192,15 @@ def test_a_plan_of_ralphex_is_one_story_with_its_tasks() -> None:
 
 def test_validation_commands_may_be_a_block_of_code_or_missing() -> None:
     text = "# P\n## Validation Commands\n```bash\n# all of it\nnpm test\nnpm run lint\n```\n### Task 1: a\n- [ ] b\n"
-    assert checklist.read_ralphex(text).commands == ("npm test", "npm run lint")
-    assert checklist.read_ralphex("### Task 1: a\n").doubts == (Doubt("it has no `## Validation Commands`", 1),)
+    assert foreign_plan.read_ralphex(text).commands == ("npm test", "npm run lint")
+    assert foreign_plan.read_ralphex("### Task 1: a\n").doubts == (Doubt("it has no `## Validation Commands`", 1),)
 
 
 def test_a_list_without_work_is_refused() -> None:
     with pytest.raises(Unreadable, match=r"no item begins with `- \[ \]`"):
-        checklist.read_fix_plan("# Fix plan\n- a\n")
+        foreign_plan.read_fix_plan("# Fix plan\n- a\n")
     with pytest.raises(Unreadable, match="no heading is like `### Task 1: Title`"):
-        checklist.read_ralphex("# Plan\n## Task force: a\n")
+        foreign_plan.read_ralphex("# Plan\n## Task force: a\n")
 
 
 PIECES = [
@@ -236,14 +236,14 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 @given(TEXTS)
 def test_any_text_is_a_list_or_unreadable(text: str) -> None:
-    for read in (checklist.read_fix_plan, checklist.read_ralphex, ralph_prd.read):
+    for read in (foreign_plan.read_fix_plan, foreign_plan.read_ralphex, foreign_plan.read_ralph_prd):
         check(read, text)
-    assert checklist.is_ralphex(text) in (True, False)
+    assert foreign_plan.is_ralphex(text) in (True, False)
 
 
 @given(st.lists(VALUES, max_size=4))
 def test_any_json_is_a_list_or_unreadable(stories: list[Any]) -> None:
-    check(ralph_prd.read, json.dumps({"userStories": stories}, indent=1))
+    check(foreign_plan.read_ralph_prd, json.dumps({"userStories": stories}, indent=1))
 
 
 def check(read: Any, text: str) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from raymond.loops.formats import document, id_list
-from raymond.loops.formats.id_list import IdList
+from raymond.loops.formats import document, item_ids
+from raymond.loops.formats.item_ids import IdList
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from raymond.loops.formats.id_list import IdList
 )
 def test_a_list_of_ids_is_read_as_people_write_it(text: str, ids: tuple[str, ...]) -> None:
     lines = document.uncommented(text)[0].split("\n")
-    assert id_list.read(lines, id_list.TASKS) == IdList(ids)
+    assert item_ids.read_list(lines, item_ids.TASK_IDS) == IdList(ids)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_list_of_ids_is_read_as_people_write_it(text: str, ids: tuple[str, ...
     ],
 )
 def test_what_is_no_id_is_told(text: str, rest: str) -> None:
-    assert id_list.read([text], id_list.TASKS).rest == rest
+    assert item_ids.read_list([text], item_ids.TASK_IDS).rest == rest
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_what_is_no_id_is_told(text: str, rest: str) -> None:
     ],
 )
 def test_stories_are_read_the_same_way(text: str, found: IdList) -> None:
-    assert id_list.read([text], id_list.STORIES) == found
+    assert item_ids.read_list([text], item_ids.STORY_IDS) == found

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import imported_text, prd, task_spec
+from raymond.loops.formats import foreign_plan, prd, task_spec
 from raymond.loops.formats.foreign_plan import ForeignStory, ForeignTask
-from raymond.loops.formats.story import StoryCheck
+from raymond.loops.formats.prd import StoryCheck
 
 NASTY = st.text() | st.lists(
     st.sampled_from([
@@ -28,9 +28,9 @@ def test_nothing_that_is_imported_is_taken_for_a_field_of_ours(
 ) -> None:
     task = ForeignTask("k", title, text, tuple(criteria), is_done)
     story = ForeignStory("k", title, 1, (task,), text=text, criteria=tuple(criteria), is_done=is_done)
-    spec = imported_text.head("1.1", title, "f.json") + "\n"
+    spec = foreign_plan.as_head("1.1", title, "f.json") + "\n"
     for id in ("1.1.1", "1.1.2"):
-        spec += imported_text.task(id, task, name="f.json", key="k", story="US-3", command=command) + "\n"
+        spec += foreign_plan.as_task(id, task, name="f.json", key="k", story="US-3", command=command) + "\n"
     read = task_spec.read(spec)
     assert [one.id for one in read.tasks] == ["1.1.1", "1.1.2"]
     for one in read.tasks:
@@ -41,12 +41,12 @@ def test_nothing_that_is_imported_is_taken_for_a_field_of_ours(
             False,
         )
         assert (one.check.run if one.check else "", one.is_manual, one.problem) == (command, not command, "")
-        assert imported_text.mark("f.json", "k") in one.body
+        assert foreign_plan.import_mark("f.json", "k") in one.body
     told = [
-        imported_text.story(id, story, name="f.json", level=3, tasks=["1.1.1", "1.1"], depends_on=["US-7"])
+        foreign_plan.as_story(id, story, name="f.json", level=3, tasks=["1.1.1", "1.1"], depends_on=["US-7"])
         for id in ("US-3", "US-4")
     ]
-    found = prd.read(imported_text.added("", told)).stories
+    found = prd.read(foreign_plan.with_stories("", told)).stories
     assert [one.id for one in found] == ["US-3", "US-4"]
     for other in found:
         assert (other.given, other.problem) == (StoryCheck("tasks"), "")
@@ -70,17 +70,17 @@ STORY = "### US-2: New\n**Verification:** tasks\n"
     ],
 )
 def test_stories_are_added_where_stories_are(before: str, after: str) -> None:
-    assert imported_text.added(before, [STORY]) == after
+    assert foreign_plan.with_stories(before, [STORY]) == after
     assert "US-2" in [one.id for one in prd.read(after).stories]
     assert len(prd.read(after).stories) == len(prd.read(before).stories) + 1
 
 
 def test_commands_become_one_that_is_green_when_all_are() -> None:
-    assert imported_text.one_command([]) == ""
-    assert imported_text.one_command(["a; b"]) == "a; b"
-    assert imported_text.one_command(["a b", "c || d", "e"]) == "a b && (c || d) && e"
+    assert foreign_plan.one_command([]) == ""
+    assert foreign_plan.one_command(["a; b"]) == "a; b"
+    assert foreign_plan.one_command(["a b", "c || d", "e"]) == "a b && (c || d) && e"
 
 
 @pytest.mark.parametrize(("text", "level"), [("", 3), ("# P\n#### US-1: a\n", 4), ("# User Stories\n", 2)])
 def test_a_story_has_the_level_of_the_others(text: str, level: int) -> None:
-    assert imported_text.level(text) == level
+    assert foreign_plan.heading_level(text) == level

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from raymond.loops.formats import links, prd
 from raymond.loops.formats.links import Dangling, Link
-from raymond.loops.formats.story import Story
+from raymond.loops.formats.prd import Story
 
 
 class Task(Struct, frozen=True):

@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import log_line
+from raymond.loops.formats import records
 
 WHEN = datetime(2025, 1, 17, 14, 0, tzinfo=UTC)
 
 
 def test_the_lines_are_those_that_programs_look_for() -> None:
     texts = [
-        log_line.starting(1, 5),
-        log_line.selected("Implement user auth"),
-        log_line.implemented(),
-        log_line.verifying("npm test"),
-        log_line.verified(0),
-        log_line.committing(),
-        log_line.completed(1, 228.4),
+        records.starting_line(1, 5),
+        records.selected_line("Implement user auth"),
+        records.implemented_line(),
+        records.verifying_line("npm test"),
+        records.verified_line(0),
+        records.committing_line(),
+        records.completed_line(1, 228.4),
     ]
-    assert [log_line.line(WHEN, text) for text in texts] == [
+    assert [records.log_line(WHEN, text) for text in texts] == [
         "[2025-01-17T14:00:00Z] ralph-loop: Starting iteration 1/5",
         '[2025-01-17T14:00:00Z] ralph-loop: Selected item: "Implement user auth"',
         "[2025-01-17T14:00:00Z] ralph-loop: Implementation complete",
@@ -34,16 +34,16 @@ def test_the_lines_are_those_that_programs_look_for() -> None:
 
 def test_times_are_in_utc_and_the_loop_has_its_name() -> None:
     when = WHEN.astimezone(timezone(timedelta(hours=2)))
-    assert log_line.line(when, "x", "task-loop") == "[2025-01-17T14:00:00Z] task-loop: x"
+    assert records.log_line(when, "x", "task-loop") == "[2025-01-17T14:00:00Z] task-loop: x"
 
 
 def test_a_loop_without_a_limit_counts_up() -> None:
-    assert log_line.starting(7, 0) == "Starting iteration 7"
-    assert log_line.starting(4, 5, again=True) == "Starting iteration 4/5 (again)"
+    assert records.starting_line(7, 0) == "Starting iteration 7"
+    assert records.starting_line(4, 5, again=True) == "Starting iteration 4/5 (again)"
 
 
 def test_a_red_check_is_told() -> None:
-    assert log_line.verified(2) == "Verification FAILED (exit 2)"
+    assert records.verified_line(2) == "Verification FAILED (exit 2)"
 
 
 @pytest.mark.parametrize(
@@ -54,19 +54,19 @@ def test_a_red_check_is_told() -> None:
     ],
 )
 def test_a_duration_is_told_to_the_second(seconds: float, expected: str) -> None:
-    assert log_line.lasted(seconds) == expected
+    assert records.duration(seconds) == expected
 
 
 @given(st.text())
 def test_a_title_stays_in_its_line(title: str) -> None:
-    line = log_line.line(WHEN, log_line.selected(title))
+    line = records.log_line(WHEN, records.selected_line(title))
     assert line.isprintable() or "\u200c" in line or "\u200d" in line
     assert len(line.splitlines()) == 1
 
 
 def test_a_title_that_moves_the_cursor_is_shown_as_escapes() -> None:
-    assert log_line.selected("a\r\nb\x1b[2J") == 'Selected item: "a b\\x1b[2J"'
+    assert records.selected_line("a\r\nb\x1b[2J") == 'Selected item: "a b\\x1b[2J"'
 
 
 def test_a_text_of_several_lines_is_one_line() -> None:
-    assert log_line.line(WHEN, "a\nb\x07") == "[2025-01-17T14:00:00Z] ralph-loop: a b\\x07"
+    assert records.log_line(WHEN, "a\nb\x07") == "[2025-01-17T14:00:00Z] ralph-loop: a b\\x07"

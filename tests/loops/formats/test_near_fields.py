@@ -2,9 +2,9 @@
 
 import pytest
 
-from raymond.loops.formats import near_fields, prd, task_spec
-from raymond.loops.formats.story import Story
-from raymond.loops.formats.task import Task
+from raymond.loops.formats import misspelt, prd, task_spec
+from raymond.loops.formats.prd import Story
+from raymond.loops.formats.task_spec import Task
 
 LOST = "its check cannot be read: "
 
@@ -132,7 +132,7 @@ def test_what_a_task_may_change_is_read() -> None:
 
 
 def test_each_name_is_compared_once() -> None:
-    near_fields.meant.cache_clear()
+    misspelt.field_meant.cache_clear()
     text = "".join(f"## 1.1.{at} A\n**Owner:** x\n" for at in range(1, 50))
     task_spec.read(text)
-    assert near_fields.meant.cache_info().misses == 1
+    assert misspelt.field_meant.cache_info().misses == 1

@@ -7,7 +7,7 @@ import pytest
 from raymond.loops import spec_files, specs
 from raymond.loops.documents import Documents, Folder
 from raymond.loops.formats import prd, task_spec
-from raymond.loops.formats.item import Doubt
+from raymond.loops.formats.queue_item import Doubt
 
 STORY = "## User Stories\n### US-1: a\n**Priority:** 1\n**Verification:** `b`\n"
 TASK = "# 1.2 Spec\n**Status:** 🟡 In Progress\n### 1.2.1. a\n**Status:** 🔵 Planned\n"

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from raymond.language.check import Check
 from raymond.loops import proposing
-from raymond.loops.formats import planned_text, task_spec
-from raymond.loops.formats.task import Task
+from raymond.loops.formats import task_edit, task_spec
+from raymond.loops.formats.task_spec import Task
 
 PIECES = (
     *("```", "~~~", "  ```", "    ```", "<!--", "-->", "`", "``", "> ", "- ", "+ ", "  ", "    ", "\t", "\\", "text"),
@@ -25,13 +25,13 @@ def task(words: str, title: str = "Write it", fields: str = "- command: sh check
 
 
 def written(reply: str) -> str:
-    return planned_text.compose("2.1", "Tasks of US-1", "US-1", proposing.read(reply))
+    return task_edit.planned("2.1", "Tasks of US-1", "US-1", proposing.read(reply))
 
 
 @given(TEXT, TEXT, TEXT)
 def test_whatever_an_agent_says_its_tasks_are_proposed_and_no_others_are_there(title: str, one: str, two: str) -> None:
     tasks = proposing.read(f"{task(one, title)}\n### 1.1.2. Last\n\n{two}\n")
-    there = task_spec.read(planned_text.compose("2.1", f"Tasks of {title}", "US-1", tasks)).tasks
+    there = task_spec.read(task_edit.planned("2.1", f"Tasks of {title}", "US-1", tasks)).tasks
     assert [found.id for found in there] == [f"2.1.{at}" for at in range(1, len(tasks) + 1)]
     for found, planned in zip(there, tasks, strict=True):
         facts = (found.proposed, found.status, found.verified, found.implements)
@@ -43,9 +43,9 @@ def test_whatever_an_agent_says_its_tasks_are_proposed_and_no_others_are_there(t
 @given(COMMAND, COMMAND)
 def test_a_check_is_the_one_that_was_planned_or_the_plan_is_refused(command: str, text: str) -> None:
     planned = Task(id="1.1.1", title="-", body="", line=1, start=0, end=0, check=Check(run=command, contains=text))
-    spec = planned_text.compose("2.1", "-", "US-1", [planned])
+    spec = task_edit.planned("2.1", "-", "US-1", [planned])
     [found] = task_spec.read(spec).tasks
-    assert planned_text.is_faithful(spec, "2.1", "US-1", [planned]) == (found.check == planned.check)
+    assert task_edit.is_as_planned(spec, "2.1", "US-1", [planned]) == (found.check == planned.check)
 
 
 def test_all_that_a_check_says_is_kept() -> None:
@@ -77,4 +77,4 @@ def test_criteria_and_a_check_that_cannot_be_read_are_for_a_person() -> None:
 @pytest.mark.parametrize("command", ["sh x\x1b[2K", "sh \u202ex", "sh\xa0x"])
 def test_a_command_that_does_not_show_what_it_is_is_refused(command: str) -> None:
     [planned] = proposing.read(task("-", fields=f"- command: {command}\n"))
-    assert not planned_text.is_faithful(planned_text.compose("2.1", "-", "US-1", [planned]), "2.1", "US-1", [planned])
+    assert not task_edit.is_as_planned(task_edit.planned("2.1", "-", "US-1", [planned]), "2.1", "US-1", [planned])

@@ -4,8 +4,8 @@ import pytest
 
 from raymond.language.check import Check
 from raymond.loops.formats import prd
-from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.story import Story, StoryCheck
+from raymond.loops.formats.prd import Story, StoryCheck
+from raymond.loops.formats.queue_item import Doubt
 
 WHOLE = """# Shop
 

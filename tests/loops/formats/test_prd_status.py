@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raymond.loops.formats import prd, prd_status
+from raymond.loops.formats.prd import Story
 from raymond.loops.formats.prd_status import Status
 from raymond.loops.formats.state_file import Broken
-from raymond.loops.formats.story import Story
 
 NIGHT = "2026-01-17T14:00:00Z"
 PRD = """## User Stories

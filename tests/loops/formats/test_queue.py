@@ -3,7 +3,7 @@
 import pytest
 
 from raymond.loops.formats import queue
-from raymond.loops.formats.item import Doubt, Item, Metadata, Verification
+from raymond.loops.formats.queue_item import Doubt, Item, Metadata, Verification
 
 NONE = Verification()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raymond.loops.formats import queue, queue_edit
+from raymond.loops.formats import queue
 
 
 def log(*items: str) -> str:
@@ -27,7 +27,7 @@ def log(*items: str) -> str:
     ],
 )
 def test_both_sides_count(before: str, after: str, now: str, left: str) -> None:
-    found = queue_edit.applied(log(*before.split()), log(*after.split()), log(*now.split()), {"old"})
+    found = queue.with_edit(log(*before.split()), log(*after.split()), log(*now.split()), {"old"})
     assert [one.title for one in queue.read(found).items] == ([] if left == "_None._" else left.split())
     assert found.endswith("\n## Learnings\n\n_None._\n")
 
@@ -36,11 +36,11 @@ def test_an_item_that_was_blocked_and_changed_is_both() -> None:
     before, after = log("[VERIFY: x] A", "[VERIFY: x] B"), log("[VERIFY: y] A", "[x] [VERIFY: x] B")
     now = log("[BLOCKED: waits for a person] [VERIFY: x] A", "[VERIFY: x] B")
     expected = log("[BLOCKED: waits for a person] [VERIFY: y] A", "[x] [VERIFY: x] B")
-    assert queue_edit.applied(before, after, now) == expected
-    assert queue_edit.applied(before, before, now) == now, "who changes nothing unblocks nothing"
+    assert queue.with_edit(before, after, now) == expected
+    assert queue.with_edit(before, before, now) == now, "who changes nothing unblocks nothing"
 
 
 def test_an_edit_that_is_applied_again_changes_nothing() -> None:
     before, after, now = log("A", "B"), log("B", "A", "C"), log("Fix: A", "B")
-    once = queue_edit.applied(before, after, now)
-    assert queue_edit.applied(before, after, once) == once
+    once = queue.with_edit(before, after, now)
+    assert queue.with_edit(before, after, once) == once

@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import document, item_head, queue
-from raymond.loops.formats.item import Item
+from raymond.loops.formats import document, queue, queue_item
+from raymond.loops.formats.queue_item import Item
 
 PIECES = [
     *(
@@ -143,7 +143,7 @@ def test_a_proposed_item_reads_as_proposed(text: str) -> None:
 @example("a\u2028")
 def test_the_short_cut_for_plain_lines_says_what_the_whole_reader_says(line: str) -> None:
     line = line.replace("\n", " ")
-    assert item_head.read(line) == item_head.read_fully(line)
+    assert queue_item.read_head(line) == queue_item.read_whole_head(line)
 
 
 @given(TEXTS)

@@ -29,14 +29,14 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=10).map(
 
 
 def failure(task: str = "Add it", output: str = "bad\n", command: str = "npm test") -> str:
-    return records.failure(
+    return records.failure_entry(
         records.Failure(3, WHEN, task, command, output, "Created fix task 3.2.1a", "Continuing to next item")
     )
 
 
 def progress(done: str = "Added it.", command: str = "npm test", sessions: int = 5) -> str:
     log = "session_logs/20250117_1400_session.md"
-    return records.progress(records.Progress(WHEN, 1, sessions, done, command, "passed (exit 0)", log))
+    return records.progress_entry(records.Progress(WHEN, 1, sessions, done, command, "passed (exit 0)", log))
 
 
 def test_a_failure_is_told_in_full() -> None:
@@ -80,12 +80,12 @@ def test_progress_says_what_was_done_and_how_it_was_verified() -> None:
     ],
 )
 def test_an_entry_is_added_at_the_end(text: str, expected: str) -> None:
-    assert records.add(text, "r/1", "entry\n", records.PROGRESS) == expected
+    assert records.with_entry(text, "r/1", "entry\n", records.PROGRESS) == expected
 
 
 def test_entries_are_apart_and_the_heading_is_there_once() -> None:
-    text = records.add("", "r/1", "one", records.FAILURES)
-    assert records.add(text, "r/2", "two", records.FAILURES) == (
+    text = records.with_entry("", "r/1", "one", records.FAILURES)
+    assert records.with_entry(text, "r/2", "two", records.FAILURES) == (
         "## Failure Log\n\n<!-- raymond r/1 -->\none\n\n<!-- raymond r/2 -->\ntwo\n"
     )
 
@@ -102,27 +102,27 @@ def test_entries_are_apart_and_the_heading_is_there_once() -> None:
     ],
 )
 def test_a_mark_is_a_line_of_its_own_outside_of_code(text: str, expected: bool) -> None:
-    assert records.holds(text, "r/1") is expected
+    assert records.has_entry(text, "r/1") is expected
 
 
 def test_a_name_cannot_end_its_mark() -> None:
-    assert records.mark("a -->\n# b") == "<!-- raymond a --&gt; # b -->"
+    assert records.entry_mark("a -->\n# b") == "<!-- raymond a --&gt; # b -->"
 
 
 @given(TEXTS, st.text(), TEXTS)
 def test_an_entry_is_added_once_and_all_before_it_stays(text: str, name: str, entry: str) -> None:
-    once = records.add(text, name, entry, records.PROGRESS)
+    once = records.with_entry(text, name, entry, records.PROGRESS)
     assert once.startswith(text)
-    assert records.holds(once, name)
-    assert records.add(once, name, entry, records.PROGRESS) == once
+    assert records.has_entry(once, name)
+    assert records.with_entry(once, name, entry, records.PROGRESS) == once
 
 
 @given(TEXTS, TEXTS)
 def test_what_others_wrote_forges_no_mark_and_no_section(one: str, other: str) -> None:
     for entry in (failure(one, other, one), progress(one, other)):
-        text = records.add("", "run/step", entry, records.PROGRESS)
-        assert not records.holds(text, "r/1")
-        assert not records.holds(text, "r/2")
+        text = records.with_entry("", "run/step", entry, records.PROGRESS)
+        assert not records.has_entry(text, "r/1")
+        assert not records.has_entry(text, "r/2")
         assert document.open_fence(text) == ""
         levels = [heading.level for heading in document.outline(text)[0]]
         assert levels[:2] == [1, 3]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import document, queue, session_log
-from raymond.loops.formats.session_log import HEADINGS, SessionLog
+from raymond.loops.formats import document, queue, records
+from raymond.loops.formats.records import HEADINGS, SessionLog
 
 WHEN = datetime(2025, 1, 17, 14, 0, tzinfo=UTC)
 PIECES = (
@@ -31,15 +31,15 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=12).map(
 
 
 def test_a_second_log_of_a_minute_has_a_number() -> None:
-    first = session_log.name(WHEN, ())
-    second = session_log.name(WHEN, {first})
-    third = session_log.name(WHEN, {first, second})
+    first = records.log_name(WHEN, ())
+    second = records.log_name(WHEN, {first})
+    third = records.log_name(WHEN, {first, second})
     assert (first, second, third) == (
         "20250117_1400_session.md",
         "20250117_1400_session_2.md",
         "20250117_1400_session_3.md",
     )
-    assert session_log.newest([third, first, second]) == third
+    assert records.newest_log([third, first, second]) == third
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_a_second_log_of_a_minute_has_a_number() -> None:
     ],
 )
 def test_the_newest_log_is_found_by_its_name(names: list[str], expected: str | None) -> None:
-    assert session_log.newest(names) == expected
-    assert session_log.newest(reversed(names)) == expected
+    assert records.newest_log(names) == expected
+    assert records.newest_log(reversed(names)) == expected
 
 
 def test_a_log_has_every_section() -> None:
     log = SessionLog("Add\nit", {"Summary": "Done.\n", "Learnings": "# Much\n"}, ("1. a\n   b\n", "- c"))
-    assert session_log.compose(log) == (
+    assert records.log_text(log) == (
         "# Session: Add it\n\n"
         "## Session Goals\n\n_None._\n\n"
         "## Related Specs\n\n_None._\n\n"
@@ -93,8 +93,8 @@ def test_a_log_has_every_section() -> None:
     ],
 )
 def test_an_agent_tells_sections_in_its_last_message(reply: str, expected: dict[str, str]) -> None:
-    assert session_log.told(reply) == expected
-    assert list(session_log.told(reply)) == [heading for heading in HEADINGS if heading in expected]
+    assert records.sections_of(reply) == expected
+    assert list(records.sections_of(reply)) == [heading for heading in HEADINGS if heading in expected]
 
 
 @pytest.mark.parametrize(
@@ -109,14 +109,14 @@ def test_an_agent_tells_sections_in_its_last_message(reply: str, expected: dict[
     ],
 )
 def test_steps_that_an_agent_tells_are_only_proposed(text: str, expected: tuple[str, ...]) -> None:
-    assert session_log.proposals(text) == expected
+    assert records.proposals(text) == expected
 
 
 @given(TEXTS)
 def test_what_an_agent_tells_brings_no_section_and_nothing_that_runs(reply: str) -> None:
-    told = session_log.told(reply)
-    blocks = ("- [VERIFY: mine] Mine", *session_log.proposals(told.get("Next Steps", "")))
-    text = session_log.compose(SessionLog(reply, told, blocks))
+    told = records.sections_of(reply)
+    blocks = ("- [VERIFY: mine] Mine", *records.proposals(told.get("Next Steps", "")))
+    text = records.log_text(SessionLog(reply, told, blocks))
     headings = document.outline(text)[0]
     assert [heading.title for heading in headings if heading.level == 2] == list(HEADINGS)
     assert [heading.level for heading in headings].count(1) == 1
@@ -126,7 +126,7 @@ def test_what_an_agent_tells_brings_no_section_and_nothing_that_runs(reply: str)
 
 @given(TEXTS)
 def test_any_text_in_any_section_leaves_the_others_as_they_are(text: str) -> None:
-    composed = session_log.compose(SessionLog("a", dict.fromkeys(HEADINGS, text), ("- b",)))
+    composed = records.log_text(SessionLog("a", dict.fromkeys(HEADINGS, text), ("- b",)))
     assert [one.title for one in document.outline(composed)[0] if one.level == 2] == list(HEADINGS)
     assert [item.title for item in queue.read(composed).items] == ["b"]
     assert document.open_fence(composed) == ""

@@ -3,7 +3,7 @@
 import pytest
 
 from raymond.loops.formats import task_edit, task_spec
-from raymond.loops.formats.task import Task
+from raymond.loops.formats.task_spec import Task
 
 SPEC = """# 1.4 Parser
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 
 from raymond.loops.formats import document, foreign_text, task_edit, task_spec
-from raymond.loops.formats.task import Task
+from raymond.loops.formats.task_spec import Task
 
 PIECES = [
     *("## 1.1.1. A\n", "### 1.1.2 B\r\n", "#### 1.1.1a: C\n", "# D\n", "##### E\n", "## 1.1.x F\n", "## 2.1.1 *proposed*"),

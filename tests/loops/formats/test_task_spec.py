@@ -4,8 +4,8 @@ import pytest
 
 from raymond.language.check import Check
 from raymond.loops.formats import task_spec
-from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.task import Task
+from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.task_spec import Task
 
 SPEC = """# 1.4 Parser
 

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from raymond.loops.formats.story import Story
+from raymond.loops.formats.prd import Story
 from raymond.patterns import regex
 
 Confidence: TypeAlias = Literal["high", "medium"]

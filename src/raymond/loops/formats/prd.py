@@ -1,19 +1,36 @@
-"""A PRD: the stories under `## User Stories`."""
+"""A PRD: the stories under `## User Stories`, each with how it is verified."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from raymond.loops.formats import document, id_list, near_fields, near_headings, story_verification
+from raymond import durations
+from raymond.language.check import EXPECTED, Check, expectation
+from raymond.loops.formats import document, item_ids, misspelt
 from raymond.loops.formats.document import Fence, Heading, Line
-from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.story import Story, StoryCheck
+from raymond.loops.formats.queue_item import Doubt, unquoted
 from raymond.patterns import regex
 
+Kind: TypeAlias = Literal["command", "manual", "tasks", "composite"]
+
+_BULLET = regex(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|$)")
+_KEY = regex(r"(?:\*\*|__)?([a-z]+)(?:\*\*|__)?[ \t]*:(?:\*\*|__)?(?:[ \t]+(.*)|$)", re.IGNORECASE)
+_KEYS = ("type", "command", "expected", "timeout", "retries", "criteria", "manual", "checks")
+_KINDS = ("command", "manual", "tasks", "composite")
+_QUOTED = regex(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_BETWEEN = ("", ",", "and", ", and", "&&", ";", "+")
+_SEVERAL = regex(
+    r"(?:[,;+&]|\band\b|`)[ \t]*(?:manual|tasks)\b|\b(?:manual|tasks)[ \t]*(?:[,;+&]|and\b)", re.IGNORECASE
+)
+_LONGEST = 10_000
+_SHOWN = 60
+
 TITLE = "User Stories"
-ID = id_list.STORY
+ID = item_ids.STORY_ID
 _HEAD = regex(rf"({ID})[ \t]*(?:[:.–—-]+[ \t]*(.*)|$)")
 _ALMOST = regex(rf"\[?{ID}\b")
 _LEVELS = range(2, 6)
@@ -41,6 +58,285 @@ _INTRO = 4000
 """Characters in which a story says who wants what."""
 
 
+class StoryCheck(Struct, frozen=True):
+    """How a story is verified."""
+
+    kind: Kind
+    checks: tuple[Check, ...] = ()
+    """The command, if `kind` is `command`."""
+    criteria: tuple[str, ...] = ()
+    """What a person looks at, if it is `manual`."""
+    parts: tuple["StoryCheck", ...] = ()
+    """All of which have to pass, if it is `composite`."""
+
+    def commands(self) -> Iterator[Check]:
+        """All commands, also those of its parts."""
+        yield from self.checks
+        for part in self.parts:
+            yield from part.commands()
+
+
+class Story(Struct, frozen=True):
+    """What somebody wants, and where it is written: `text[start:end]`."""
+
+    id: str
+    title: str
+    line: int
+    """Of its heading, counted from 1."""
+    start: int
+    end: int
+    body: str
+    """The text under its heading."""
+    role: str = ""
+    want: str = ""
+    benefit: str = ""
+    criteria: tuple[str, ...] = ()
+    given: StoryCheck | None = None
+    """What its `Verification` says; None when it has none."""
+    problem: str = ""
+    """Why its `Verification`, or what it names, cannot be used. It is neither unverified nor verified otherwise."""
+    implemented_by: tuple[str, ...] = ()
+    """Tasks such as `1.4.1`, groups such as `1.4`, areas such as `1`."""
+    priority: int = 1
+    """1 comes first."""
+    depends_on: tuple[str, ...] = ()
+
+    def check(self, *, has_tasks: bool = False) -> StoryCheck:
+        """How it is verified; without a word about it by its tasks, and without tasks by a person.
+
+        What cannot be used is left to a person, who is told so: nothing else may pass in its place.
+        """
+        if self.problem:
+            return StoryCheck("manual", criteria=(f"it cannot be verified: {self.problem}",))
+        if self.given:
+            return self.given
+        if has_tasks or self.implemented_by:
+            return StoryCheck("tasks")
+        return StoryCheck("manual", criteria=self.criteria)
+
+
+# How a story is verified
+
+
+class Malformed(Exception):
+    """A verification that cannot be used; `str()` says why."""
+
+
+class Verification(Struct, frozen=True):
+    """What was read."""
+
+    check: StoryCheck | None
+    problem: str = ""
+    doubts: tuple[tuple[int, str], ...] = ()
+    """Line and message."""
+
+
+class _Part:
+    """One of the checks while it is read."""
+
+    def __init__(self, kind: str = "") -> None:
+        self.kind = kind
+        self.command = ""
+        self.fields: dict[str, object] = {}
+        self.criteria: list[str] = []
+
+    def done(self, criteria: tuple[str, ...]) -> StoryCheck:
+        kind = self.kind or "command"
+        if kind != "command" and (self.command or self.fields):
+            raise Malformed(f"a check of the type `{kind}` takes no command")
+        if kind == "tasks":
+            return StoryCheck("tasks")
+        if kind == "manual":
+            return StoryCheck("manual", criteria=tuple(self.criteria) or criteria)
+        if not self.command:
+            raise Malformed("a check names no command: `- command: npm test`")
+        return StoryCheck("command", (Check(run=self.command, **self.fields),))  # type: ignore[arg-type]
+
+
+class _VerificationReader:
+    """Goes through the lines once."""
+
+    def __init__(self) -> None:
+        self.parts: list[_Part] = []
+        self.doubts: list[tuple[int, str]] = []
+        self.is_after_gap = False
+        self.lists_criteria = -1
+        """The indentation of a line `- criteria:` whose items follow."""
+
+    def line(self, number: int, line: Line) -> bool:
+        """Read a line; False when it does not belong to the verification any more."""
+        text = line.text
+        if line.kind:
+            return self._code(line)
+        if not text.strip():
+            self.is_after_gap = True
+            return True
+        bullet = _BULLET.match(text)
+        if not bullet and text[0] not in " \t":
+            if self.is_after_gap and self.parts:
+                return False
+            self.value(text.strip(), number)
+        elif bullet:
+            self._entry(number, text[bullet.end() :].strip(), _columns(bullet[1]))
+        else:
+            self._continued(number, text)
+        self.is_after_gap = False
+        return True
+
+    def _code(self, line: Line) -> bool:
+        """A block of code with one command in it."""
+        if line.kind == "heading":
+            return False
+        if self.is_after_gap and self.parts:
+            return False
+        if line.kind == "fence":
+            self.parts.append(_Part("command"))
+        elif (command := line.text.strip()) and not command.startswith(("```", "~~~")):
+            if self.parts[-1].command:
+                raise Malformed("a block of code holds one command: list several as `- command:` lines")
+            self.parts[-1].command = command
+        return True
+
+    def value(self, text: str, number: int) -> None:
+        """What stands in the line of the word itself, or in one under it that is no list."""
+        key = _KEY.fullmatch(text)
+        if key and key[1].lower() in _KEYS:
+            return self._set(number, key[1].lower(), (key[2] or "").strip(), 0)
+        word = text.strip("`*_ .").lower()
+        if word in ("manual", "tasks"):
+            self.parts.append(_Part(word))
+            return None
+        if len(text) > _LONGEST:
+            raise Malformed(f"`{_cut(text)}` is too long for a command")
+        found = list(_QUOTED.finditer(text))
+        between = [text[one.end() : two.start()].strip() for one, two in pairwise(found)]
+        if not found or text[: found[0].start()].strip() or text[found[-1].end() :].strip(" ."):
+            raise Malformed(f"{_shown(text)} is not a command in backticks, `manual` or `tasks`{_combined(text)}")
+        if any(one not in _BETWEEN for one in between):
+            raise Malformed(f"{_shown(text)} has more than commands in it: list them as `- command:` lines")
+        for one in found:
+            self._part("command").command = one[2].strip()
+        return None
+
+    def _entry(self, number: int, text: str, indent: int) -> None:
+        is_inside = indent > self.lists_criteria >= 0
+        key = _KEY.fullmatch(text)
+        if key and key[1].lower() in _KEYS and not is_inside:
+            return self._set(number, key[1].lower(), (key[2] or "").strip(), indent)
+        if is_inside or (self.parts and self.parts[-1].kind == "manual" and not _is_check(text)):
+            self.parts[-1].criteria.append(text)
+            return None
+        self.lists_criteria = -1
+        return self.value(text, number)
+
+    def _continued(self, number: int, text: str) -> None:
+        """An indented line without a bullet: `key: value` as in YAML, or more of a criterion."""
+        key = _KEY.fullmatch(text.strip())
+        if key and key[1].lower() in _KEYS:
+            return self._set(number, key[1].lower(), (key[2] or "").strip(), _columns(text))
+        if self.parts and self.parts[-1].criteria:
+            self.parts[-1].criteria[-1] += f" {text.strip()}"
+            return None
+        return self.value(text.strip(), number)
+
+    def _set(self, number: int, key: str, value: str, indent: int) -> None:
+        self.lists_criteria = -1
+        if key == "type":
+            self._type(value)
+        elif key == "command":
+            self._command(value)
+        elif key in ("criteria", "manual"):
+            part = self.parts[-1] if self.parts and self.parts[-1].kind == "manual" else self._part("manual")
+            part.criteria += [value] if value else []
+            self.lists_criteria = indent
+        elif key == "retries":
+            self.doubts.append((number, "`retries` is for tasks: a story is verified once"))
+        elif key != "checks":
+            self._field(key, value)
+
+    def _type(self, value: str) -> None:
+        kind = value.strip("`*_ ").lower()
+        if kind not in _KINDS:
+            raise Malformed(f"`type: {_cut(value)}` is not one of {', '.join(_KINDS)}")
+        if kind != "composite":
+            self._part(kind)
+
+    def _command(self, value: str) -> None:
+        command = unquoted(value)
+        if not command:
+            raise Malformed("`command` names no command")
+        last = self.parts[-1] if self.parts else None
+        part = last if last and last.kind in ("", "command") and not last.command else self._part("command")
+        part.kind, part.command = "command", command
+
+    def _field(self, key: str, value: str) -> None:
+        last = self.parts[-1] if self.parts else self._part("")
+        if key in last.fields or (key == "expected" and {"exit", "contains", "matches"} & last.fields.keys()):
+            raise Malformed(f"`{key}` is given twice for one check")
+        if key == "timeout":
+            seconds = durations.parse(value.strip("`"))
+            if not seconds:
+                raise Malformed(f"`timeout: {_cut(value)}` is not {durations.explain(value)} such as 120s")
+            last.fields["timeout"] = seconds
+            return
+        try:
+            last.fields.update(expectation(unquoted(value)))
+        except ValueError as error:
+            raise Malformed(f"{error} ({EXPECTED})") from None
+
+    def _part(self, kind: str) -> _Part:
+        self.lists_criteria = -1
+        self.parts.append(_Part(kind))
+        return self.parts[-1]
+
+
+def read_verification(
+    value: str, number: int, lines: Iterable[tuple[int, Line]], criteria: tuple[str, ...]
+) -> Verification:
+    """Read a verification; `criteria` are those of the story, which a person looks at unless it names others."""
+    reader = _VerificationReader()
+    try:
+        if value:
+            reader.value(value, number)
+        for at, line in lines:
+            if not reader.line(at, line):
+                break
+        if not reader.parts:
+            raise Malformed("it names neither a command, nor `manual`, nor `tasks`")
+        parts = tuple(part.done(criteria) for part in reader.parts)
+    except Malformed as error:
+        return Verification(None, str(error), tuple(reader.doubts))
+    return Verification(parts[0] if len(parts) == 1 else StoryCheck("composite", parts=parts), "", tuple(reader.doubts))
+
+
+def _is_check(text: str) -> bool:
+    """Whether an item of a list is a check of its own, and not something to look at."""
+    return text.strip("`*_ .").lower() in ("manual", "tasks") or bool(_QUOTED.fullmatch(text))
+
+
+def _columns(text: str) -> int:
+    return len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip(" "))
+
+
+def _combined(text: str) -> str:
+    """How several checks are written, if that is what a text looks like."""
+    is_several = _SEVERAL.search(_QUOTED.sub("`", text)) is not None
+    return ": several are a list, such as `- command: npm test`, then `- manual`" if is_several else ""
+
+
+def _shown(text: str) -> str:
+    text = text.strip()
+    return misspelt.quoted(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def _cut(text: str) -> str:
+    text = text.strip().strip("`")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+# The PRD
+
+
 class Prd(Struct, frozen=True):
     """The stories of a text in their order, and what is odd about them."""
 
@@ -65,7 +361,7 @@ class _Field:
         last, is_gap = self.value, False
         for _, line in self.lines:
             text = line.text
-            if line.kind or (lists_ids and id_list.is_over(text)):
+            if line.kind or (lists_ids and item_ids.list_is_over(text)):
                 return
             if not text.strip():
                 if self.value:
@@ -73,7 +369,7 @@ class _Field:
                 is_gap = bool(last)
                 continue
             goes_on = bool(_ITEM.match(text)) or text[0] in " \t" or last.endswith(",")
-            goes_on = goes_on or (lists_ids and not is_gap and id_list.goes_on(last, text))
+            goes_on = goes_on or (lists_ids and not is_gap and item_ids.list_goes_on(last, text))
             if not goes_on and (self.value or is_gap):
                 return
             yield text
@@ -101,7 +397,7 @@ def read(text: str) -> Prd:
             continue
         later = range(at + 1, len(headings))
         end = next((headings[one].start for one in later if one in heads or headings[one].level <= heading.level), None)
-        reader = _Reader(plain, heading, line, len(text) if end is None else end)
+        reader = _StoryReader(plain, heading, line, len(text) if end is None else end)
         stories[id] = reader.story(id, title, text)
         found += reader.doubts
     return Prd(tuple(stories.values()), tuple(sorted(found, key=lambda doubt: doubt.line)), tuple(twice))
@@ -160,11 +456,11 @@ def _lost(
             continue
         title = _bare(one.title)
         almost = _ALMOST.match(title) if under else None
-        id = almost[0].strip("[") if almost else near_headings.story(title)
+        id = almost[0].strip("[") if almost else misspelt.story_meant(title)
         stop = headings[at + 1].start if at + 1 < len(headings) else len(text)
         field = "" if id or level or _is_field(title) else _field_in(text, one.stop, stop, fences)
         if id or field:
-            yield one.start, near_headings.told("story", one.title, f"### {id or 'US-1'}: Title", field)
+            yield one.start, misspelt.unread_heading("story", one.title, f"### {id or 'US-1'}: Title", field)
 
 
 def _is_field(title: str) -> bool:
@@ -175,7 +471,7 @@ def _field_in(text: str, start: int, stop: int, fences: list[Fence]) -> str:
     """The field in some lines that only a story has, outside of code."""
     at = bisect_left(fences, start, key=_begins)
     code = fences[at].start if at < len(fences) else stop
-    return near_headings.field(text, start, min(code, stop), ("verification", "implemented by"))
+    return misspelt.field_in(text, start, min(code, stop), ("verification", "implemented by"))
 
 
 def _begins(fence: Fence) -> int:
@@ -197,7 +493,7 @@ def _under(headings: list[Heading]) -> set[int]:
     return found
 
 
-class _Reader:
+class _StoryReader:
     """Reads the lines of one story."""
 
     def __init__(self, text: str, heading: Heading, line: int, end: int) -> None:
@@ -260,7 +556,7 @@ class _Reader:
             elif is_intro and not line.kind:
                 self.intro.append(line.text)
             if not name and not line.kind:
-                suspects += [(message, number) for message in near_fields.unread_in(line.text)]
+                suspects += [(message, number) for message in misspelt.unread_in(line.text)]
         if "verification" not in self.fields:
             for message, number in suspects:
                 self._unreadable(message, number)
@@ -272,14 +568,14 @@ class _Reader:
         else:
             found = _ANY.match(line.text) if not line.kind and line.text[:1] in _FIRST else None
             name = found[1] if found else ""
-        near = near_fields.meant(name, _KNOWN) if name else ""
+        near = misspelt.field_meant(name, _KNOWN) if name else ""
         return (name, near) if near else None
 
     def _unread(self, name: str, near: str, number: int) -> None:
-        if near == near_fields.VERIFICATION:
-            self._unreadable(near_fields.told(name, near), number)
+        if near == misspelt.VERIFICATION:
+            self._unreadable(misspelt.unread_field(name, near), number)
         else:
-            self.doubts.append(Doubt(near_fields.told(name, near), number))
+            self.doubts.append(Doubt(misspelt.unread_field(name, near), number))
 
     def _unreadable(self, message: str, number: int) -> None:
         if not self.problem:
@@ -327,18 +623,18 @@ class _Reader:
         field = self.fields.get("verification")
         if field is None:
             return None
-        found = story_verification.read(field.value, field.number, field.lines, criteria)
+        found = read_verification(field.value, field.number, field.lines, criteria)
         self.problem = self.problem or found.problem
         self.doubts += [Doubt(message, number) for number, message in found.doubts]
         return None if self.problem else found.check
 
     def _tasks(self) -> tuple[str, ...]:
         way_out = "name each task, or their group, as in `1.4.1, 1.4.2`"
-        return self._named_in("tasks", id_list.TASKS, f"in `Implemented by` is not read: {way_out}")
+        return self._named_in("tasks", item_ids.TASK_IDS, f"in `Implemented by` is not read: {way_out}")
 
     def _depends(self, id: str) -> tuple[str, ...]:
         way_out = "name each story, as in `US-1, US-2`"
-        found = self._named_in("depends", id_list.STORIES, f"in `Depends on` is not read: {way_out}")
+        found = self._named_in("depends", item_ids.STORY_IDS, f"in `Depends on` is not read: {way_out}")
         if id in found:
             self.doubts.append(Doubt(f"{id} depends on itself", self.fields["depends"].number))
         return tuple(one for one in found if one != id)
@@ -348,9 +644,9 @@ class _Reader:
         field = self.fields.get(name)
         if field is None:
             return ()
-        found = id_list.read(field.texts(lists_ids=True), ids)
+        found = item_ids.read_list(field.texts(lists_ids=True), ids)
         if found.rest:
-            self._unreadable(f"{near_fields.quoted(found.rest)} {told}", field.number)
+            self._unreadable(f"{misspelt.quoted(found.rest)} {told}", field.number)
         return found.ids
 
     def _priority(self) -> int:

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 from raymond import durations
 from raymond.language.check import Check
 from raymond.loops.formats import state_file
+from raymond.loops.formats.prd import Story, StoryCheck
 from raymond.loops.formats.state_file import Broken
-from raymond.loops.formats.story import Story, StoryCheck
 
 Status: TypeAlias = dict[str, Any]
 Result: TypeAlias = Literal["passed", "failed", "pending", "imported"]

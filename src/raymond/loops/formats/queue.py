@@ -1,14 +1,14 @@
 """The queue of a session log: the items under `## Next Steps`."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from msgspec import Struct
 
-from raymond.loops.formats import document, item_head, item_metadata
+from raymond.loops.formats import document, queue_item
 from raymond.loops.formats.document import Line, Section
-from raymond.loops.formats.item import Doubt, Item
+from raymond.loops.formats.queue_item import Doubt, Item
 from raymond.patterns import regex
 
 TITLE = "Next Steps"
@@ -146,11 +146,11 @@ def read(text: str) -> Queue:
 
 def _item(text: str, block: _Block, doubts: list[Doubt]) -> Item | None:
     """The item of a block, or None when it has no title."""
-    head = item_head.read(block.first.text[block.bullet.end() :])
-    metadata, details = item_metadata.NOTHING, ""
+    head = queue_item.read_head(block.first.text[block.bullet.end() :])
+    metadata, details = queue_item.NO_METADATA, ""
     found = head.doubts
     if block.rest:
-        metadata, details, wrong = item_metadata.read(block.rest)
+        metadata, details, wrong = queue_item.read_metadata(block.rest)
         doubts += [Doubt(message, number) for number, message in wrong]
     if not head.title:
         found += ("an item without a title is left out",)
@@ -259,12 +259,12 @@ def _end(text: str, section: Section, ending: str) -> tuple[int, str]:
 
 def marked(block: str, tag: str) -> str:
     """A raw item with a tag such as `[BLOCKED: reason]` or `*proposed*` before its others."""
-    tag = item_head.tag(tag)
+    tag = queue_item.tag(tag)
     line, newline, rest = block.partition("\n")
     bullet = _BULLET.match(line)
     if not bullet:
         return f"- {tag} {block.lstrip()}"
-    at = bullet.end() + item_head.box_end(line[bullet.end() :])
+    at = bullet.end() + queue_item.box_end(line[bullet.end() :])
     if line.startswith((f"{tag} ", f"{tag}\t"), at) or line[at:] == tag:
         return block
     space = "" if line[:at].endswith((" ", "\t")) else " "
@@ -275,7 +275,7 @@ def unmarked(block: str, begins: str) -> str:
     """A raw item without its first tag that begins like this."""
     line, newline, rest = block.partition("\n")
     at = line.find(begins)
-    stop = item_head.closing(line, at + 1) if at >= 0 else -1
+    stop = queue_item.closing_bracket(line, at + 1) if at >= 0 else -1
     if stop < 0:
         return block
     return f"{line[:at]}{line[stop + 1 :].lstrip()}{newline}{rest}"
@@ -332,3 +332,51 @@ def _is_break(line: str) -> bool:
         return False
     bare = line.replace(" ", "").replace("\t", "")
     return len(bare) > 2 and bare[0] in "-*_" and not bare.strip(bare[0])
+
+
+# An edit of it by a person
+
+
+def with_edit(before: str, after: str, now: str, done: Collection[str] = ()) -> str:
+    """The log `now` with what a person changed between `before` and `after`; items in `done` are not added again."""
+    old, new, there = _items(before), _items(after), _items(now)
+    added = {key for key in new if key not in old and key not in done}
+    stays = {key for key in there if key in new or key not in old}
+    blocks = {key: there[key].raw for key in stays}
+    for key in added | {key for key in stays & new.keys() if key in old and new[key].raw != old[key].raw}:
+        blocks[key] = _both(new[key], there.get(key))
+    kept = [key for key in new if key in old]
+    is_moved = kept != [key for key in old if key in new]
+    order = _woven(list(new), list(there), blocks) if is_moved else _woven(list(there), list(new), blocks)
+    return rewritten(now, [blocks[key] for key in order])
+
+
+def _items(text: str) -> dict[str, Item]:
+    found: dict[str, Item] = {}
+    for one in read(text).items:
+        found.setdefault(key(one), one)
+    return found
+
+
+def _both(typed: Item, there: Item | None) -> str:
+    """An item as a person wrote it, blocked if it has been blocked meanwhile."""
+    if there is None or there.verification.kind != "blocked" or typed.verification.kind == "blocked":
+        return typed.raw
+    return marked(typed.raw, f"[BLOCKED: {there.verification.reason}]")
+
+
+def _woven(first: list[str], second: list[str], wanted: Collection[str]) -> list[str]:
+    """The wanted keys in the order of the first list; one that is only in the second stands beside its neighbours."""
+    found = [key for key in first if key in wanted]
+    known = set(found)
+    for at, key in enumerate(second):
+        if key in known or key not in wanted:
+            continue
+        before = next((one for one in reversed(second[:at]) if one in known), None)
+        after = next((one for one in second[at:] if one in known), None)
+        if before or not at:
+            found.insert(found.index(before) + 1 if before else 0, key)
+        else:  # those before it are gone
+            found.insert(found.index(after) if after else len(found), key)
+        known.add(key)
+    return found

@@ -1,10 +1,34 @@
-"""Records for people, docs/progress.md and docs/failures.md: entries that are added once each."""
+"""What a loop writes for people: session logs, docs/progress.md and docs/failures.md, and the lines of its log."""
 
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from raymond.loops.formats import document, foreign_text
+from raymond.loops.formats import document, foreign_text, queue
+from raymond.loops.formats.foreign_text import one_line
+from raymond.patterns import regex
+
+HEADINGS = (
+    "Session Goals",
+    "Related Specs",
+    "Summary",
+    "Implementation Details",
+    "Key Decisions",
+    "Challenges & Solutions",
+    "Code Areas Touched",
+    "Spec Updates Needed",
+    queue.TITLE,
+    "Learnings",
+)
+PROPOSED = "*proposed*"
+_KNOWN = {document.plain(heading): heading for heading in HEADINGS}
+_SECTION_LEVEL = 3
+"""Headings inside of a section are below its own."""
+_NAME = regex(
+    r"([0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])_(?:[01][0-9]|2[0-3])[0-5][0-9])_session"
+    r"(?:_([2-9]|[1-9][0-9]{1,8}))?\.md"
+)
 
 PROGRESS = "# Progress"
 FAILURES = "## Failure Log"
@@ -12,6 +36,108 @@ _LEVEL = 4
 """Headings inside of an entry are below its own."""
 _SHOWN = 40
 """Lines of output that an entry has at most."""
+
+LOOP = "ralph-loop"
+
+
+# Session logs
+
+
+class SessionLog(Struct, frozen=True):
+    """What a session log says."""
+
+    title: str
+    told: Mapping[str, str] = {}
+    """The text of each section, by its heading; what is not in `HEADINGS` is not written."""
+    next_steps: tuple[str, ...] = ()
+    """The raw items of the queue that remains."""
+
+
+def log_name(when: datetime, taken: Collection[str]) -> str:
+    """The name of a new log, which none of `taken` has."""
+    stem = f"{when:%Y%m%d_%H%M}_session"
+    number = 1
+    chosen = f"{stem}.md"
+    while chosen in taken:
+        number += 1
+        chosen = f"{stem}_{number}.md"
+    return chosen
+
+
+def newest_log(names: Iterable[str]) -> str | None:
+    """The log that was begun last; names of another form are ignored."""
+    found = [match for name in names if (match := _NAME.fullmatch(name)) and _is_date(match[1])]
+    return max(found, key=lambda match: (match[1], int(match[2] or 1)))[0] if found else None
+
+
+def log_began(name: str) -> datetime:
+    """The minute at the beginning of a name, by the local clock; `strptime` takes longer to load than to run."""
+    year, month, day, hour, minute = name[:4], name[4:6], name[6:8], name[9:11], name[11:13]
+    return datetime(int(year), int(month), int(day), int(hour), int(minute))  # noqa: DTZ001 as the name has it
+
+
+def _is_date(stamp: str) -> bool:
+    """Whether there is such a day; the first and the last year have days that no other clock can show."""
+    try:
+        return 1 < log_began(stamp).year < 9999
+    except ValueError:
+        return False
+
+
+def log_text(log: SessionLog) -> str:
+    """The text of a log. What agents told cannot bring a second section with one of its headings."""
+    parts = [f"# Session: {foreign_text.inline(log.title)}\n"]
+    for heading in HEADINGS:
+        if heading == queue.TITLE:
+            body = queue.listed(log.next_steps)
+        else:
+            body = foreign_text.prose(log.told.get(heading, ""), _SECTION_LEVEL, HEADINGS).strip("\n")
+        parts.append(f"## {heading}\n\n{body.rstrip() or queue.NOTHING}\n")
+    return "\n".join(parts)
+
+
+def joined_log(before: str, log: SessionLog, title: str) -> SessionLog:
+    """A log of several items: what the text `before` says, then this one, each part under the title of its item."""
+    parts = {}
+    for heading in HEADINGS:
+        found = document.find(before, heading)
+        old = _body(before[found.body : found.end]) if found else ""
+        new = foreign_text.prose(log.told.get(heading, ""), _SECTION_LEVEL + 1, HEADINGS).strip()
+        own = f"### {foreign_text.inline(log.title)}\n\n{new}" if new and not queue.is_nothing(new) else ""
+        parts[heading] = "\n\n".join(filter(None, (old, own)))
+    return SessionLog(title, parts, log.next_steps)
+
+
+def sections_of(reply: str) -> dict[str, str]:
+    """The sections that an agent wrote in its last message; what is under no heading of ours is part of the summary."""
+    reply = document.adapted(reply, "\n")
+    found: dict[str, list[str]] = {}
+    heading, level, at = "Summary", 7, 0
+    for one in document.outline(reply)[0]:
+        known = _KNOWN.get(document.plain(one.title))
+        # A heading of another name ends a section only if it is not below it.
+        if known is None and one.level > level:
+            continue
+        found.setdefault(heading, []).append(reply[at : one.start])
+        heading, level, at = known or "Summary", one.level if known else 7, one.stop if known else one.start
+    found.setdefault(heading, []).append(reply[at:])
+    joined = {heading: "\n\n".join(filter(None, (_body(part) for part in parts))) for heading, parts in found.items()}
+    return {heading: joined[heading] for heading in HEADINGS if joined.get(heading)}
+
+
+def _body(part: str) -> str:
+    part = part.removeprefix(document.BYTE_ORDER_MARK).strip("\n").rstrip()
+    return "" if queue.is_nothing(part) else part
+
+
+def proposals(text: str) -> tuple[str, ...]:
+    """The items that an agent told under Next Steps, as raw items that are marked as proposed."""
+    text = foreign_text.prose(text, _SECTION_LEVEL, (queue.TITLE,))
+    items = queue.read(f"## {queue.TITLE}\n{text}").items
+    return tuple(one.raw if one.proposed else queue.marked(one.raw, PROPOSED) for one in items if not one.ticked)
+
+
+# Progress and failures
 
 
 class Progress(Struct, frozen=True):
@@ -44,26 +170,26 @@ class Failure(Struct, frozen=True):
     state: str
 
 
-def mark(name: str) -> str:
+def entry_mark(name: str) -> str:
     """The line by which an entry is found again."""
     name = " ".join(name.split()).replace(">", "&gt;")
     return f"<!-- raymond {name} -->"
 
 
-def holds(text: str, name: str) -> bool:
+def has_entry(text: str, name: str) -> bool:
     """Whether `text` has the mark on a line of its own, outside of code."""
-    wanted = mark(name)
+    wanted = entry_mark(name)
     if wanted not in text:
         return False
     return any(not line.kind and line.text.rstrip() == wanted for line in document.lines(text))
 
 
-def add(text: str, name: str, entry: str, heading: str) -> str:
+def with_entry(text: str, name: str, entry: str, heading: str) -> str:
     """`text` with the entry and its mark at its end, unless it has them; before it the heading, if `text` lacks it."""
-    if holds(text, name):
+    if has_entry(text, name):
         return text
     ending = document.newline(text)
-    new = f"{mark(name)}\n{entry.strip()}"
+    new = f"{entry_mark(name)}\n{entry.strip()}"
     if document.find(text, heading.lstrip("# ")) is None:
         new = f"{heading}\n\n{new}"
     new += document.closing(new)
@@ -86,7 +212,7 @@ def _blocks(text: str) -> list[str]:
     return [f"{one.rstrip()}\n\n" for one in found if one.strip()]
 
 
-def progress(entry: Progress) -> str:
+def progress_entry(entry: Progress) -> str:
     """The text of an entry of docs/progress.md."""
     count = f"{entry.session}/{entry.sessions}" if entry.sessions else f"{entry.session}"
     done = foreign_text.prose(entry.done, _LEVEL).strip() or "_Nothing was told._"
@@ -101,7 +227,7 @@ def progress(entry: Progress) -> str:
     )
 
 
-def failure(entry: Failure) -> str:
+def failure_entry(entry: Failure) -> str:
     """The text of an entry of docs/failures.md."""
     output = "\n".join(entry.output.rstrip().splitlines()[-_SHOWN:])
     when = entry.when.astimezone(UTC)
@@ -114,3 +240,56 @@ def failure(entry: Failure) -> str:
         f"**Action Taken:** {foreign_text.inline(entry.action)}\n"
         f"**State:** {foreign_text.inline(entry.state)}\n"
     )
+
+
+# Lines of the log
+
+
+def log_line(when: datetime, text: str, loop: str = LOOP) -> str:
+    """One line of the log, without its ending."""
+    return f"[{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}] {loop}: {one_line(text)}"
+
+
+def starting_line(iteration: int, iterations: int, *, again: bool = False) -> str:
+    """`iterations` is 0 when there is no limit; `again`: another try, which does not count as one more."""
+    most = f"/{iterations}" if iterations else ""
+    return f"Starting iteration {iteration}{most}{' (again)' if again else ''}"
+
+
+def selected_line(title: str) -> str:
+    """Which item is next."""
+    return f'Selected item: "{one_line(title)}"'
+
+
+def implemented_line() -> str:
+    """The agent is done."""
+    return "Implementation complete"
+
+
+def verifying_line(command: str) -> str:
+    """The check begins."""
+    return f"Running verification: {one_line(command)}"
+
+
+def verified_line(exit_code: int) -> str:
+    """The check ended."""
+    return f"Verification {'FAILED' if exit_code else 'PASSED'} (exit {exit_code})"
+
+
+def committing_line() -> str:
+    """The changes are kept."""
+    return "Committing changes"
+
+
+def completed_line(iteration: int, seconds: float) -> str:
+    """The iteration ended."""
+    return f"Iteration {iteration} complete ({duration(seconds)})"
+
+
+def duration(seconds: float) -> str:
+    """`3m 48s`: hours and minutes only where they are needed, seconds always."""
+    whole = max(0, int(seconds))
+    hours, minutes = whole // 3600, whole // 60 % 60
+    if hours:
+        return f"{hours}h {minutes}m {whole % 60}s"
+    return f"{minutes}m {whole % 60}s" if minutes else f"{whole}s"

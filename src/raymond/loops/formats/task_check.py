@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond import durations
 from raymond.language.check import Check, expectation
-from raymond.loops.formats import document, item_head, item_metadata, queue
+from raymond.loops.formats import document, queue, queue_item
 from raymond.patterns import regex
 
 KEYS = ("command", "expected", "timeout", "retries", "type", "criteria", "seal", "may")
@@ -73,7 +73,7 @@ class _Reader:
             if manual[1].strip():
                 self.criteria.append([_unwrapped(manual[1])])
             self.key = "criteria" if manual[1].strip() else ""
-        elif "`" in value and item_head.unquoted(value) == value:
+        elif "`" in value and queue_item.unquoted(value) == value:
             self.problem("a command has to stand alone in its backticks", start)
         elif queue.is_nothing(value):
             self._take("type", "none", start)
@@ -106,11 +106,11 @@ class _Reader:
     def _value(self, key: str, start: int, stop: int) -> None:
         value, seen = self.text[start:stop].strip(), self.mask[start:stop].strip()
         self.key = key
-        self.is_whole = value[:1] == "`" and item_head.unquoted(value) != value
+        self.is_whole = value[:1] == "`" and queue_item.unquoted(value) != value
         if key in ("command", "expected"):
             if value != seen:
                 self.problem(f"there is a comment in its `{key}`: put the {key} in backticks", start)
-            seen = item_head.unquoted(seen)
+            seen = queue_item.unquoted(seen)
         if key == "criteria":
             self._criterion(seen)
         else:
@@ -123,7 +123,7 @@ class _Reader:
     def _take(self, key: str, value: str, at: int) -> None:
         bare = value.strip("`").strip()
         if key in self.globs:
-            self.globs[key] += item_metadata.globs(value)
+            self.globs[key] += queue_item.globs(value)
         elif key in self.values:
             self._twice(key, at)
         elif key == "type" and bare.lower() not in ("command", "manual", "none"):

@@ -1,10 +1,14 @@
-"""Changes of one task in an implementation spec: nothing else in the text changes."""
+"""Changes of an implementation spec, of one task or by new ones: nothing else in the text changes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from raymond.loops.formats import document, foreign_text, records, task_spec
-from raymond.loops.formats.task_layout import NO_OUTPUT, Field, Layout, Place
+from raymond import durations
+from raymond.language.check import Check, expected
+from raymond.loops.formats import document, foreign_plan, foreign_text, records, task_spec
+from raymond.loops.formats.task_check import KEYS
+from raymond.loops.formats.task_spec import NO_OUTPUT, Field, Layout, Place, Task
 from raymond.patterns import regex
+from raymond.text import visible
 
 NO_CHECK, UNJUDGED = "no check", "waits for a person"
 """Why a task that is complete is not verified."""
@@ -15,6 +19,16 @@ _LISTED = regex(r"[ \t\xa0]+\S|[-*+](?:[ \t\xa0]|\Z)|[\x01-\x03]")
 _ID = regex(r"([0-9.]+)([a-z]*)")
 _FIX = regex(r"(?:Fix:\s*)+")
 _NAMES = {"last attempt": "Last Attempt"}
+
+
+_FIELDS_OF_HEAD = ("verified", "verification")
+"""A field that is missing goes before these."""
+
+_OURS = ("status", "verified", "proposed", "implements")
+"""Fields that are not the agent's to fill in."""
+_LINE = regex(r"[^\n]*\n|[^\n]+")
+_KEY = regex(rf"(?i)\s*[-*+]\s+[*_`]*(?:{'|'.join(KEYS)})[*_`]*\s*:")
+_HEADING = "## 1.1.1. -\n"
 
 
 # What happened to a task
@@ -72,7 +86,7 @@ def with_fix(text: str, id: str, *, command: str, output: str, reason: str, mark
     begun = text[: place.end] + _closing(text, place.end)
     before = "" if begun.endswith(("\n\n", "\n\r\n")) else ending
     after = ending if place.end < len(text) else ""
-    section = _fix(layout, place, new, records.mark(mark), (command, output, reason), ending)
+    section = _fix(layout, place, new, records.entry_mark(mark), (command, output, reason), ending)
     return f"{begun}{before}{section}{after}{text[place.end :]}", new
 
 
@@ -123,9 +137,9 @@ def _closing(text: str, end: int) -> str:
 
 def _marked(layout: Layout, mark: str) -> str | None:
     """The id of the task whose section has the mark."""
-    if records.mark(mark) not in layout.text:
+    if records.entry_mark(mark) not in layout.text:
         return None
-    ids = (place.id for place in layout.places if records.holds(layout.text[place.start : place.end], mark))
+    ids = (place.id for place in layout.places if records.has_entry(layout.text[place.start : place.end], mark))
     return next(ids, None)
 
 
@@ -207,10 +221,6 @@ def _with_line(layout: Layout, place: Place, fields: dict[str, Field], name: str
         line = f"{_named(name, first.style)} {value}{ending}"
         return section[: first.start] + line + section[first.start :]
     return _headed(section, place.body, f"{_named(name, ('', _BOLD, True))} {value}{ending}", ending)
-
-
-_FIELDS_OF_HEAD = ("verified", "verification")
-"""A field that is missing goes before these."""
 
 
 def _headed(section: str, at: int, line: str, ending: str) -> str:
@@ -305,3 +315,70 @@ def _output(output: str) -> str:
     last = "\n".join(output.rstrip().splitlines()[-_SHOWN:])
     lines = foreign_text.fenced(last).removesuffix("\n").split("\n")
     return "- output:\n" + "".join(f"  {line}\n" if line else "\n" for line in lines)
+
+
+# Tasks that an agent planned
+
+
+def planned(number: str, title: str, story: str, tasks: Sequence[Task]) -> str:
+    """The spec of the tasks of a story."""
+    sections = [_planned(f"{number}.{at}", story, one) for at, one in enumerate(tasks, 1)]
+    return f"# {foreign_text.inline(f'{number} {title}')}\n\n" + "\n".join(sections)
+
+
+def is_as_planned(text: str, number: str, story: str, tasks: Sequence[Task]) -> bool:
+    """Whether a spec says exactly this: these tasks, proposed, with these checks."""
+    there = task_spec.read(text).tasks
+    if [one.id for one in there] != [f"{number}.{at}" for at in range(1, len(tasks) + 1)]:
+        return False
+    return all(_is_planned(one, planned, story) for one, planned in zip(there, tasks, strict=True))
+
+
+def _is_planned(one: Task, planned: Task, story: str) -> bool:
+    is_new = one.proposed and one.status == "planned" and not one.verified and one.implements == (story,)
+    check = None if planned.problem else planned.check
+    if check is None:
+        return is_new and one.is_manual and one.check is None and not one.problem
+    is_shown = visible(check.run) == check.run and visible(expected(check)) == expected(check)
+    return is_new and is_shown and (one.check, one.retries, one.seal) == (check, planned.retries, planned.seal)
+
+
+def _planned(id: str, story: str, task: Task) -> str:
+    """A task as Raymond writes it: whatever the agent wrote, these are its fields."""
+    title = foreign_plan.as_criterion(task.title).rstrip("# ")
+    lines = [f"## {id}. {title or 'Untitled'}", "", f"**Status:** {task_spec.SHOWN['planned']}", "**Proposed:** yes"]
+    lines += [f"**Implements:** {story}", "**Verification:**", *_verification(task), ""]
+    return "\n".join([*lines, *foreign_plan.as_quotation(_prose(task))]).rstrip() + "\n"
+
+
+def _verification(task: Task) -> list[str]:
+    check = task.check
+    if check is None or task.problem:
+        criteria = (task.is_manual and task.criteria) or (task.title,)
+        return ["- type: manual", "- criteria:", *(f"  - {foreign_plan.as_criterion(one)}" for one in criteria)]
+    lines = [f"- command: {foreign_plan.as_code(check.run)}"]
+    if check != Check(run=check.run, timeout=check.timeout):
+        lines.append(f"- expected: {foreign_plan.as_code(expected(check))}")
+    if check.timeout:
+        lines.append(f"- timeout: {durations.written(check.timeout)}")
+    if task.retries is not None:
+        lines.append(f"- retries: {task.retries}")
+    return [*lines, f"- seal: {', '.join(map(foreign_plan.as_code, task.seal))}"] if task.seal else lines
+
+
+def _prose(task: Task) -> str:
+    """What the agent says about a task, without the fields that Raymond writes itself."""
+    layout = Layout(_HEADING + task.body)
+    place = layout.places[0]
+    fields = list(layout.fields(place))
+    kept, at = [], place.body
+    for field, following in zip(fields, [*fields[1:], None], strict=False):
+        if field.name in _OURS:
+            kept.append(layout.text[at : field.start])
+            at = field.next
+        elif field.name == "verification" and not task.problem:
+            stop = layout.stop(field, layout.limit(field, following, place))
+            lines = [] if task.is_manual else _LINE.findall(layout.text[field.next : stop])
+            kept += [layout.text[at : field.start], *(line for line in lines if not _KEY.match(line))]
+            at = stop
+    return "".join([*kept, layout.text[at : place.end]])

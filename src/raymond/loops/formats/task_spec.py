@@ -1,15 +1,45 @@
-"""Implementation specs, docs/implementation/{N}-{name}/{N}.{M}-{topic}.md: markdown with one section per task."""
+"""One task of an implementation spec, as a value."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from raymond.loops.formats import id_list, near_fields, task_check, task_layout
-from raymond.loops.formats.item import Doubt
-from raymond.loops.formats.task import Spec, Status, Task
-from raymond.loops.formats.task_layout import Field, Layout, Place
+from msgspec import Struct
+
+from raymond.language.check import Check
+from raymond.loops.formats import document, item_ids, misspelt, task_check
+from raymond.loops.formats.document import Mask
+from raymond.loops.formats.queue_item import Doubt
 from raymond.patterns import regex
+
+Status: TypeAlias = Literal["planned", "in progress", "complete", "blocked"]
+
+KNOWN = ("status", "verified", "verification", "last attempt", "context", "implements", "proposed")
+_LEVELS = range(2, 5)
+_BLANK = " \t\xa0\r\n"
+_HEADING = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9}){2,19}z{0,19}[a-z]?)([.:]?)(?:\s+|\Z)")
+_MEANT = regex(r"[0-9]+\.[0-9]+\.[^\s.:]")
+_PROPOSED = regex(r"(?:^|(?<=\s))(\*{1,3}|_{1,3})proposed\1(?=\s|$)", re.IGNORECASE)
+_FIELD = regex(
+    r"^([ \xa0]{0,3}(?:[-*+][ \t]{1,4})?)(\*\*|__)[ \t]{0,4}([a-z][a-z0-9 \t-]{0,40}?)[ \t]{0,4}"
+    r"(?::[ \t]{0,4}\2|\2[ \t]{0,4}:)([^\n]*)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BULLET = regex(r"[-*+](?:[ \t\xa0]|$)")
+_RULE = regex(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\Z")
+_PLAIN = regex(r"(?:[-*+] [^\s*_-][^\n]*(?:\n|\Z))+")
+"""Lines of a list, which are most of the lines of fields."""
+_KEYS = {
+    "verification": regex(
+        r"[-*+]\s+[*_`]*(?:command|expected|timeout|retries|type|criteria|(?:un)?seal)\b", re.IGNORECASE
+    ),
+    "last attempt": regex(r"[-*+]\s+[*_`]*(?:date|result|attempts|output)\b", re.IGNORECASE),
+}
+NO_OUTPUT = "none"
+_OUTPUT = regex(r"[-*+]\s+[*_`]*output\b", re.IGNORECASE)
+_WITHOUT_OUTPUT = regex(rf"[-*+]\s+output: {NO_OUTPUT}\s*\Z")
 
 SHOWN: dict[Status, str] = {
     "planned": "🔵 Planned",
@@ -27,6 +57,246 @@ _ID = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9})*)([a-z]*)")
 _LAST = (1 << 62,)
 _FIRST_COUNTS = "is given twice, and only the first one counts"
 _BLANKS = " \t\r\n\xa0"
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """Something to be implemented, and where it is written: `text[start:end]` is the whole section."""
+
+    id: str
+    title: str
+    status: Status = "planned"
+    reason: str = ""
+    """Why it is blocked."""
+    verified: bool = False
+    check: Check | None = None
+    is_manual: bool = False
+    """A person decides, by the criteria."""
+    criteria: tuple[str, ...] = ()
+    retries: int | None = None
+    seal: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+    last_attempt: str = ""
+    context: str = ""
+    implements: tuple[str, ...] = ()
+    """The stories that it is part of."""
+    proposed: bool = False
+    """An agent added it."""
+    problem: str = ""
+    """Why its check, or what it implements, cannot be read: it has no `check`, but is not one that needs none."""
+    body: str
+    """The section without its heading, for the agent."""
+    line: int
+    """Of the heading, counted from 1."""
+    start: int
+    end: int
+
+
+class Spec(Struct, frozen=True):
+    """The tasks of a text in their order, and what is odd about them."""
+
+    tasks: tuple[Task, ...]
+    doubts: tuple[Doubt, ...]
+
+
+# Where tasks and their fields are
+
+
+class Place(Struct, frozen=True):
+    """The section of a task."""
+
+    id: str
+    title: str
+    colon: str
+    """What comes after the id: a dot, a colon or nothing."""
+    proposed: bool
+    level: int
+    start: int
+    body: int
+    """Where the line after the heading begins."""
+    end: int
+
+
+class Field(Struct, frozen=True):
+    """A line such as `**Status:** 🔵 Planned`."""
+
+    name: str
+    """In small letters."""
+    start: int
+    style: tuple[str, str, bool]
+    """What comes before the name, what makes it bold, and whether the colon is inside of that."""
+    colon: int
+    """Where the name with all that belongs to it ends."""
+    value: int
+    stop: int
+    """Where the value ends: blanks and a comment may follow."""
+    next: int
+    """Where the next line begins."""
+
+
+class Layout:
+    """A text, what of it counts, its headings, and its tasks."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.mask: Mask = document.mask(text)
+        self.headings, _ = document.outline(self.mask.text)
+        self.strange: list[tuple[str, int]] = []
+        """What is wrong with headings, and where."""
+        self.places = self._places()
+        self.strange += self._lost()
+        self._starts = [heading.start for heading in self.headings]
+
+    def _places(self) -> list[Place]:
+        found: list[tuple[document.Heading, re.Match[str], str, bool]] = []
+        ends: dict[int, int] = {}
+        open_tasks: list[document.Heading] = []
+        for heading in self.headings:
+            named = self._task(heading)
+            # One task is open at most: another one ends it, whatever its level.
+            while open_tasks and (named or heading.level <= open_tasks[-1].level):
+                ends[open_tasks.pop().start] = heading.start
+            if named:
+                found.append((heading, *named))
+                open_tasks.append(heading)
+        end = len(self.text)
+        return [
+            Place(
+                id[1], title, id[2], proposed, one.level, one.start, one.stop, ends.get(one.start, end)
+            )
+            for one, id, title, proposed in found
+        ]  # fmt: skip
+
+    def _lost(self) -> list[tuple[str, int]]:
+        """Other headings with fields that would be those of a task."""
+        known = {at for _, at in self.strange}
+        tasks = [(one.start, one.end) for one in self.places]
+        return [one for one in misspelt.lost_tasks(self.mask.text, self.headings, tasks) if one[1] not in known]
+
+    def _task(self, heading: document.Heading) -> tuple[re.Match[str], str, bool] | None:
+        if "." not in heading.title:
+            return None
+        bare = _PROPOSED.sub("", heading.title)
+        proposed = bare != heading.title
+        title = _unbold(bare.strip())
+        id = _HEADING.match(title)
+        if not id:
+            if _MEANT.match(title):
+                token = title.split(maxsplit=1)[0][:40]
+                message = f"`{token}` is not the id of a task, such as 1.4.1 or 1.4.1a, so no task begins here"
+                self.strange.append((message, heading.start))
+            elif heading.level > 1 and (meant := misspelt.task_meant(title)):
+                self.strange.append(
+                    (misspelt.unread_heading("task", heading.title, f"### {meant}. Title"), heading.start)
+                )
+            return None
+        if heading.level not in _LEVELS:
+            message = f"the heading of a task has two to four `#`, so `{id[1]}` is not one"
+            self.strange.append((message, heading.start))
+            return None
+        return id, " ".join(title[id.end() :].split()), proposed
+
+    def fields(self, place: Place) -> Iterator[Field]:
+        """The fields of a task. Those that nobody knows are among them: they end the one before."""
+        for found in _FIELD.finditer(self.mask.text, place.body, place.end):
+            name = " ".join(found[3].split()).casefold()
+            if name not in KNOWN and found[1].strip(_BLANK) and not field_meant(name):
+                continue
+            value = found[4]
+            bare = value.lstrip()
+            start = found.end() - len(bare) if bare else found.start(4)
+            yield Field(
+                name,
+                found.start(),
+                (found[1], found[2], self.mask.text[found.start(4) - 1] != ":"),
+                found.start(4),
+                start,
+                start + len(bare.rstrip()),
+                min(found.end() + 1, len(self.text)),
+            )
+
+    def limit(self, field: Field, following: Field | None, place: Place) -> int:
+        """Where the lines of a field have to end: at the next field, or the next heading."""
+        at = bisect_right(self._starts, field.start)
+        heading = self._starts[at] if at < len(self._starts) else place.end
+        return min(heading, place.end, following.start if following else place.end)
+
+    def stop(self, field: Field, limit: int) -> int:
+        """Where the lines of a field end: those of its paragraph, of its list, and of the code in it."""
+        lines = _Lines(field.name, has_value=field.stop > field.value)
+        text = self.mask.text
+        at = stop = field.next
+        if field.name != "last attempt" and (plain := _PLAIN.match(text, at, limit)):
+            at = stop = plain.end()
+            lines.is_listed = True
+        while at < limit:
+            after = text.find("\n", at, limit) + 1 or limit
+            line = text[at:after].rstrip("\r\n")
+            if not lines.takes(line):
+                break
+            if not lines.is_apart:
+                stop = after
+            if lines.is_over:
+                break
+            at = after
+        return stop
+
+
+class _Lines:
+    """Decides which lines belong to a field."""
+
+    def __init__(self, name: str, *, has_value: bool) -> None:
+        self.keys = _KEYS.get(name)
+        self.ends_with_output = name == "last attempt"
+        self.has_value = has_value
+        self.is_apart = False
+        """Whether empty lines came last."""
+        self.is_listed = self.is_after_code = self.is_output = self.is_over = False
+
+    def takes(self, line: str) -> bool:
+        bare = line.strip(_BLANK)
+        if not bare:
+            self.is_apart = True
+            return True
+        is_taken = self._holds(line, bare)
+        self.is_apart = False
+        self.is_after_code = bare[0] == document.CLOSING
+        # Whatever follows the output was not written with it.
+        is_last = self.is_after_code or _WITHOUT_OUTPUT.match(line) is not None
+        self.is_over = self.ends_with_output and self.is_output and is_last
+        return is_taken
+
+    def _holds(self, line: str, bare: str) -> bool:
+        if bare[0] in (document.INSIDE, document.CLOSING):
+            return True
+        if line[0] in _BLANK:
+            return not self.is_apart or self.is_listed
+        if bare[0] == document.OPENING:
+            return not self.is_apart
+        if _RULE.match(line):
+            return False
+        if not _BULLET.match(line):
+            return not (self.is_apart or self.is_after_code)
+        is_key = self.keys is not None and self.keys.match(line) is not None
+        is_first = not self.is_listed and not self.has_value
+        is_held = not self.is_apart or is_first or is_key
+        self.is_listed = True
+        self.is_output = _OUTPUT.match(line) is not None
+        return is_held
+
+
+def field_meant(name: str) -> str:
+    """The field of a task that an unknown name is probably meant to be; empty when there is none."""
+    return misspelt.field_meant(name, KNOWN)
+
+
+def _unbold(title: str) -> str:
+    for mark in ("**", "__"):
+        if len(title) > 4 and title.startswith(mark) and title.endswith(mark) and title.count(mark) == 2:
+            return title[2:-2].strip()
+    return title
+
+
+# The spec
 
 
 class _Reader:
@@ -80,8 +350,8 @@ class _Reader:
                 continue
             seen.add(field.name)
             take(self, field, self.layout.limit(field, following, place), values)
-        if near_fields.VERIFICATION not in seen and "problem" not in values:
-            for message, at in near_fields.unread(self.mask, place.body, place.end):
+        if misspelt.VERIFICATION not in seen and "problem" not in values:
+            for message, at in misspelt.unread(self.mask, place.body, place.end):
                 self._unreadable(message, at, values)
         if not place.title:
             self._doubt(f"the task {place.id} has no title", place.start)
@@ -96,10 +366,10 @@ class _Reader:
         )
 
     def _unknown(self, field: Field, values: dict[str, Any]) -> None:
-        near = task_layout.meant(field.name)
+        near = field_meant(field.name)
         if near:
-            message = near_fields.told(field.name.capitalize(), near)
-            if near == near_fields.VERIFICATION:
+            message = misspelt.unread_field(field.name.capitalize(), near)
+            if near == misspelt.VERIFICATION:
                 self._unreadable(message, field.start, values)
             else:
                 self._doubt(message, field.start)
@@ -166,14 +436,14 @@ class _Reader:
         first, *more = self.mask[field.value : max(field.stop, self.layout.stop(field, limit))].split("\n")
         lines = [first]
         for line in more:
-            if id_list.is_over(line) or (first.strip() and not id_list.goes_on(lines[-1], line)):
+            if item_ids.list_is_over(line) or (first.strip() and not item_ids.list_goes_on(lines[-1], line)):
                 break
             lines.append(line)
-        found = id_list.read(lines, id_list.STORIES)
+        found = item_ids.read_list(lines, item_ids.STORY_IDS)
         values["implements"] = found.ids
         if not found.rest:
             return
-        message = f"{near_fields.quoted(found.rest)} in `Implements` is not read: name each story, as in `US-1, US-2`"
+        message = f"{misspelt.quoted(found.rest)} in `Implements` is not read: name each story, as in `US-1, US-2`"
         self._doubt(message, field.start)
         if found.ids:  # to leave out a story that is meant would let that pass without this task
             values.update(check=None, problem=values.get("problem") or message)

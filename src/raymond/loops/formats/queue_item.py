@@ -1,14 +1,20 @@
-"""The first line of an item: its tags, and its title."""
+"""An item of a queue: its first line with tags and title, and the lines under it."""
 
 import re
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from raymond.loops.formats.item import Verification
+from raymond import durations
+from raymond.language.check import Check
+from raymond.loops.formats.document import Line
 from raymond.patterns import regex
 
+Kind: TypeAlias = Literal["command", "none", "blocked", "task-loop", "manual"]
+OnFail: TypeAlias = Literal["retry", "create-fix-task", "skip", "pause"]
+
 KNOWN = ("VERIFY", "NO-VERIFY", "BLOCKED", "PRIORITY", "PROPOSED")
-UNCHECKED = Verification()
 # The plainest lines, which are most of them, are read at once; tests hold this to what the reader below says.
 _PLAINEST = regex(
     r"(?:(\*\*)?\[VERIFY: (`?)([^\s\[\]`*_][^\[\]`]*)\2\](?(1)\*\*)[ \t]+)?"
@@ -23,6 +29,109 @@ _BLANKS = regex(r"\s+")
 _BRACKET = regex(r"[\[\]]")
 _QUOTED = regex(r"(?:\*\*)?\s*verify\s*:\s*(`+)", re.IGNORECASE)
 _TAG = regex(rf"\[[\s*_]*(?:{'|'.join(KNOWN)})[\s*_]*[:\]]", re.IGNORECASE)
+_FIELDS = {
+    "timeout": "timeout",
+    "retry": "retries",
+    "on-fail": "on_fail",
+    "tasks": "tasks",
+    "seal": "seal",
+    "may": "may",
+}
+_LINE = regex(rf"\s+[-*+]\s+(?:\*\*|__)?({'|'.join(_FIELDS)})(?:\*\*|__)?\s*:(.*)", re.IGNORECASE)
+_RETRIES = regex(r"[0-9]{1,3}")
+_FENCE = regex(r"\s*(`{3,}|~{3,})(.*)")
+_WAYS: tuple[str, ...] = get_args(OnFail)
+
+
+_LISTS = ("tasks", "seal", "may")
+_EXPECTED = {
+    "timeout": "a duration such as 120s",
+    "retries": "a number of retries",
+    "on_fail": f"one of {', '.join(_WAYS)}",
+}
+
+
+class Verification(Struct, frozen=True):
+    """How an item is checked."""
+
+    kind: Kind = "none"
+    command: str = ""
+    reason: str = ""
+    """Why it is blocked."""
+
+
+class Metadata(Struct, frozen=True):
+    """What the indented lines under an item set."""
+
+    timeout: float | None = None
+    """Seconds."""
+    retries: int | None = None
+    on_fail: OnFail | None = None
+    tasks: tuple[str, ...] = ()
+    seal: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+
+
+class Item(Struct, frozen=True):
+    """Something to be done, and where it is written: `raw` is `text[start:end]`."""
+
+    title: str
+    verification: Verification
+    priority: int
+    """1 comes first."""
+    metadata: Metadata
+    details: str
+    """The text under the title, for the agent."""
+    raw: str
+    start: int
+    end: int
+    ticked: bool = False
+    proposed: bool = False
+    """An agent added it."""
+    id: str = ""
+    """Of a task or a story."""
+    place: str = ""
+    """The document that it is in, relative to the folder of documents; empty for a session log."""
+    checks: tuple[Check, ...] = ()
+    """How it is checked, where one command does not say all of it."""
+    criteria: tuple[str, ...] = ()
+    """What a person judges it by."""
+    tasks: tuple[str, ...] = ()
+    """The tasks that are done when it is."""
+    group: str = ""
+    """The story that it belongs to."""
+    is_claimed: bool = False
+    """Somebody says that it is done: it is checked before an agent is paid for it."""
+    is_plan: bool = False
+    """An agent is to say which tasks it takes."""
+
+    @property
+    def is_task(self) -> bool:
+        """Whether it is a task of a spec, and nothing else."""
+        return self.tasks == (self.id,)
+
+    @property
+    def commands(self) -> tuple[Check, ...]:
+        """The commands that check it."""
+        if self.checks or self.verification.kind != "command":
+            return self.checks
+        return (Check(run=self.verification.command),)
+
+
+class Doubt(Struct, frozen=True):
+    """Something in a queue that may not mean what its author thinks."""
+
+    message: str
+    line: int
+    """Counted from 1."""
+    place: str = ""
+    """The document, relative to the folder of documents; empty for a session log."""
+
+
+# The first line
+
+
+UNCHECKED = Verification()
 
 
 class Head(Struct):
@@ -36,7 +145,7 @@ class Head(Struct):
     doubts: tuple[str, ...] = ()
 
 
-class _Reader:
+class _HeadReader:
     """Goes through the tags before a title; what does not belong to the title is noted here."""
 
     def __init__(self, line: str) -> None:
@@ -75,7 +184,7 @@ class _Reader:
         opening = _OPENING.match(line, at)
         if not opening:
             return at
-        close = closing(line, opening.end())
+        close = closing_bracket(line, opening.end())
         inner = line[opening.end() : close if close >= 0 else None]
         name, value = _parts(inner)
         word = name.split(" ")[0]
@@ -182,7 +291,7 @@ class _Reader:
         return Verification("command", command)
 
 
-def read(line: str) -> Head:
+def read_head(line: str) -> Head:
     """Read what follows the number or bullet of an item."""
     plain = _PLAINEST.fullmatch(line)
     if plain and line[-1] not in "*_" and not line[-1].isspace():
@@ -191,12 +300,12 @@ def read(line: str) -> Head:
             return Head(title, UNCHECKED, int(priority or 1))
         if command[:9].casefold() != "task-loop" and _is_whole(command):
             return Head(title, Verification("command", command.rstrip()), int(priority or 1))
-    return read_fully(line)
+    return read_whole_head(line)
 
 
-def read_fully(line: str) -> Head:
+def read_whole_head(line: str) -> Head:
     """The same for every line there can be."""
-    reader = _Reader(line)
+    reader = _HeadReader(line)
     at = reader.tags()
     head = reader.head
     head.title = reader.title(reader.line[at:])
@@ -217,13 +326,13 @@ def tag(text: str) -> str:
         return text
     inner = text[1:].removesuffix("]")
     opened = _OPENING.match(text)
-    is_one = opened is not None and closing(text, opened.end()) == len(text) - 1
+    is_one = opened is not None and closing_bracket(text, opened.end()) == len(text) - 1
     if not is_one or _TAG.search(inner):
         inner = inner.replace("[", "(").replace("]", ")")
     return f"[{inner}]"
 
 
-def closing(line: str, start: int) -> int:
+def closing_bracket(line: str, start: int) -> int:
     """Where the bracket closes whose inside begins at `start`; -1 when it does not."""
     quoted = _QUOTED.match(line, start) if "`" in line else None
     if quoted:
@@ -285,3 +394,97 @@ def _is_whole(command: str) -> bool:
 def _cut(text: str) -> str:
     text = text.strip()
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+# The lines under it
+
+
+NO_METADATA = Metadata()
+
+
+def read_metadata(lines: Iterable[tuple[int, Line]]) -> tuple[Metadata, str, list[tuple[int, str]]]:
+    """Metadata, details, and doubts with the number of their line."""
+    values: dict[str, Any] = {}
+    details: list[str] = []
+    doubts: list[tuple[int, str]] = []
+    fence = ""
+    for number, line in lines:
+        was_fence = fence
+        fence = "" if line.kind else _inner_fence(line.text, fence)
+        is_code = line.kind or fence or was_fence
+        found = None if is_code or ":" not in line.text else _LINE.match(line.text)
+        if not found:
+            details.append(line.text)
+        elif doubt := _take(values, found[1].lower(), found[2].strip().removeprefix("**").strip()):
+            doubts.append((number, doubt))
+    return (Metadata(**values) if values else NO_METADATA), _dedented(details) if details else "", doubts
+
+
+def _inner_fence(text: str, fence: str) -> str:
+    """The fence that is open after a line. One that is indented too far to be one of the whole text still quotes."""
+    found = _FENCE.match(text) if "```" in text or "~~~" in text else None
+    if not found:
+        return fence
+    if fence:
+        return "" if found[1].startswith(fence) and not found[2].strip() else fence
+    return "" if found[1][0] == "`" and "`" in found[2] else found[1]
+
+
+def _take(values: dict[str, Any], key: str, text: str) -> str:
+    """Note what one line sets; the doubt about it, if any."""
+    name = _FIELDS[key]
+    text = text.strip("`").strip() if name not in _LISTS else text
+    value = _READERS[name](text)
+    if value is None:
+        return f"`{text[:60]}` is not {_EXPECTED[name]}, so the default counts"
+    if name in _LISTS:
+        values[name] = (*values.get(name, ()), *value)
+        return ""
+    doubt = f"`{key}` is given twice, and only the first one counts" if name in values else ""
+    values.setdefault(name, value)
+    return doubt
+
+
+def _timeout(text: str) -> float | None:
+    return durations.parse(text) or None
+
+
+def _retries(text: str) -> int | None:
+    return int(text) if _RETRIES.fullmatch(text) else None
+
+
+def _on_fail(text: str) -> str | None:
+    return text.lower() if text.lower() in _WAYS else None
+
+
+def _tasks(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").replace("`", " ").split())
+
+
+def globs(text: str) -> tuple[str, ...]:
+    """Split at commas, but not at those of `*.{js,ts}`."""
+    parts = [""]
+    depth = 0
+    for one in text:
+        depth += (one == "{") - (one == "}" and depth > 0)
+        if one == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += one
+    return tuple(bare for glob in parts if (bare := glob.strip().strip("`").strip()))
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "timeout": _timeout,
+    "retries": _retries,
+    "on_fail": _on_fail,
+    "tasks": _tasks,
+    "seal": globs,
+    "may": globs,
+}
+
+
+def _dedented(lines: list[str]) -> str:
+    """The lines without the indentation that all of them have."""
+    margin = min((len(line) - len(line.lstrip(" \t")) for line in lines if line.strip()), default=0)
+    return "\n".join(line[margin:] for line in lines).strip("\n")
