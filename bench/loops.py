@@ -16,8 +16,8 @@ from report import Reading
 from raymond.loops.documents import PLANS, RECORDS, Documents, Folder
 from raymond.loops.formats import prd, prd_status, queue, task_spec
 from raymond.loops.ledger import Ledger
-from raymond.loops.selection import select
 from raymond.loops.settings import STORIES, TASKS, Settings
+from raymond.loops.source import select
 from raymond.loops.story_source import StorySource
 from raymond.loops.task_source import TaskSource
 

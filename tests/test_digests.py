@@ -27,7 +27,7 @@ def test_a_step_of_a_loop_and_a_seal_load_no_openssl() -> None:
     """Loading it takes longer than all digests of an item."""
     for module in (
         "raymond.loops.next_item",
-        "raymond.loops.finishing",
+        "raymond.loops.attempt",
         "raymond.verifier.sealing",
         "raymond.verifier.gate",
     ):

@@ -48,18 +48,17 @@ _WORDS = {
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
     "loops/finding.py": ("where",),  # quoted before
     "loops/formats/records.py": ("name",),  # in a comment of a document
-    "loops/hooks.py": ("name",),  # of a hook
+    "loops/checks.py": ("name",),  # of a hook
     "loops/judging.py": ("trees",),  # a commit and a reference of ours
-    "loops/opening.py": ("docs",),  # told, not to be pasted; words of ours
+    "loops/preflight.py": ("docs", "names"),  # told, not to be pasted; words of ours; ids of tasks
     "loops/prd_import.py": ("'|'.join(KINDS)", "one"),  # kinds of files
-    "loops/selection.py": ("pattern",),
-    "loops/summary.py": (
+    "loops/source.py": ("pattern",),
+    "loops/report.py": (
         *("one.number", "flags"),
         *("said", "_answering(loop, asking)"),  # words of ours
         *("only", "TASKS", "STORIES", "', '.join(entry.tasks)"),  # quoted before; names of ours; ids of tasks
     ),
-    "loops/story_planning.py": ("names",),  # ids of tasks
-    "loops/task_items.py": ("reason",),  # told, not to be pasted
+    "loops/task_source.py": ("reason",),  # told, not to be pasted
     "store/journal.py": ("run",),
     "store/loader.py": ("name",),  # of a plain state, or quoted
     "system/files.py": ("run",),

@@ -9,7 +9,7 @@ from raymond.loops.documents import PLANS, RECORDS, Documents, Folder
 from raymond.loops.formats import item_ids
 from raymond.loops.ledger import Ledger
 from raymond.loops.settings import STORIES, Settings
-from raymond.loops.specs import read
+from raymond.loops.spec_files import read_tasks
 from raymond.loops.story_source import StorySource
 
 TWICE = "\n### 1.4.1. Also this\n\n**Verification:** `true`\n"
@@ -56,7 +56,7 @@ def test_a_second_task_with_the_same_id_lets_its_story_be_passed_over(tmp_path: 
 
 
 def test_every_name_that_stands_for_a_task_finds_it(tmp_path: Path) -> None:
-    known = read(plan(tmp_path, TASKS.replace("1.4.2", "1.4.1a") + "\n### 1.40.1. Other\n", PRD))
+    known = read_tasks(plan(tmp_path, TASKS.replace("1.4.2", "1.4.1a") + "\n### 1.40.1. Other\n", PRD))
     for name in ("1", "1.4", "1.4.1", "1.4.1a", "1.40", "1.40.1", "1.", "", "4", "2"):
         assert [one.task.id for one in known.in_group(name)] == [id for id in known.tasks if item_ids.belongs(id, name)]
     assert [one.task.id for one in known.in_group("1.4.1")] == ["1.4.1", "1.4.1a"]

@@ -28,12 +28,12 @@ SPEC = "docs__implementation__1-core__1.1-answers.md"
     ],
 )
 def test_checks_are_read_as_they_were_written(given: tuple[Check, ...]) -> None:
-    assert checks.read(checks.written(given)) == given
+    assert checks.read_checks(checks.as_gate(given)) == given
 
 
 @pytest.mark.parametrize("command", [TABLES, f" \n{TABLES}", '[{"', "[{ :; }", "sh check.sh"])
 def test_a_gate_takes_no_command_for_tables(command: str) -> None:
-    found = late.given({"gate": "check"}, {"check": checks.commands([command])})["gate"]
+    found = late.given({"gate": "check"}, {"check": checks.gate_of([command])})["gate"]
     assert found == command or found == [{"run": command}]
 
 

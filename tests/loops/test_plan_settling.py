@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 from planned import STATUS, TASKS
-from raymond.loops import plan_settling
+from raymond.loops import person
 from raymond.loops.ledger import REVIEW, Entry
 
 NAME, OTHER = "implementation/1-core/1.4-answers.md", "implementation/1-core/1.5-more.md"
@@ -18,7 +18,7 @@ WHEN = datetime(2026, 1, 17, 12, tzinfo=UTC)
 
 
 def settled(entry: Entry, again: str | None = None) -> dict[str, str]:
-    return plan_settling.settled(entry, lambda name: TEXTS.get(name, ""), (NAME, OTHER), again, WHEN)
+    return person.settled_plan(entry, lambda name: TEXTS.get(name, ""), (NAME, OTHER), again, WHEN)
 
 
 def story(*tasks: str) -> Entry:
@@ -52,5 +52,5 @@ def test_a_task_that_is_gone_or_there_twice_is_left_alone() -> None:
     assert settled(entry) == settled(entry, "no") == {}
     entry = Entry(number=1, key="1.1.1", title="1.1.1. A", verdict=REVIEW, tasks=("1.1.1",), place="a.md")
     twice = "### 1.1.1. A\n\n### 1.1.1. B\n"
-    assert plan_settling.settled(entry, lambda _: twice, ("a.md",), None, WHEN) == {}
-    assert plan_settling.settled(entry, lambda _: twice, ("a.md",), "no", WHEN) == {}
+    assert person.settled_plan(entry, lambda _: twice, ("a.md",), None, WHEN) == {}
+    assert person.settled_plan(entry, lambda _: twice, ("a.md",), "no", WHEN) == {}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from raymond.loops.selection import refused
 from raymond.loops.settings import Settings
+from raymond.loops.source import refused
 
 ALLOWED = [
     "pytest -q",

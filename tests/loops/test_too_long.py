@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from planned import Planned
-from raymond.loops import ledger, task_items
+from raymond.loops import ledger, task_source
 from raymond.loops.ledger import Ledger
-from raymond.loops.selection import refused
 from raymond.loops.settings import Settings
+from raymond.loops.source import refused
 
 LONG = f"""### 1.4.1. {"very long " * 30_000}
 
@@ -56,11 +56,11 @@ def test_what_is_left_is_handed_on_in_part_and_counted() -> None:
 
 
 def test_all_that_an_agent_is_given_has_an_end_that_says_where_the_rest_is() -> None:
-    assert task_items.joined(["a", "", "b"], "docs") == "a\n\nb"
-    assert task_items.joined(["a" * 99_999, "b"], "docs/implementation").endswith(
+    assert task_source.joined(["a", "", "b"], "docs") == "a\n\nb"
+    assert task_source.joined(["a" * 99_999, "b"], "docs/implementation").endswith(
         "\n\n(The rest is in docs/implementation.)"
     )
-    assert len(json.dumps(task_items.joined(["ä" * 200_000], "docs"))) < 400_000
+    assert len(json.dumps(task_source.joined(["ä" * 200_000], "docs"))) < 400_000
 
 
 def test_a_check_of_ten_thousand_characters_is_the_longest() -> None:

@@ -45,10 +45,10 @@ def _apply(found: RunHandle) -> workspaces.Applied:
     run = found.read()
     if not run.start.loop:
         return workspaces.apply(found.project, run)
-    from raymond.loops import home
+    from raymond.loops import ending
     from raymond.loops.loop_run import LoopRun
 
-    done = home.files(LoopRun(found.project, run))
+    done = ending.bring_files(LoopRun(found.project, run))
     return workspaces.Applied(done.changed, done.there, done.conflicts, [])
 
 

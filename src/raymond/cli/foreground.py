@@ -141,9 +141,9 @@ def faces_of(handle: RunHandle, show: ShowFlags, first: "Face") -> Faces:
     """Everybody who is told: the terminal, the log file, the debug folder."""
     faces = [first]
     if loop := handle.start.loop:
-        from raymond.loops import narrator
+        from raymond.loops import telling
 
-        faces = narrator.beside(first, handle.project, handle.id, loop)
+        faces = telling.beside(first, handle.project, handle.id, loop)
     if show.log_file:
         faces.append(LogFile(show.log_file, show.log_format))
     if show.debug:

@@ -22,11 +22,11 @@ from raymond.control.settings import duration
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
 from raymond.language.refusal import Refusal
-from raymond.loops import ending, failing, finding, starting, summary
+from raymond.loops import attempt, ending, finding, report, starting
 from raymond.loops.formats.foreign_text import cut
 from raymond.loops.loop_run import LoopRun
-from raymond.loops.narrator import Narrator
 from raymond.loops.next_item import LEASE
+from raymond.loops.telling import Narrator
 from raymond.redaction import Secrets
 
 _Document = dict[str, Any]
@@ -168,7 +168,7 @@ def _reply(failed: str | None) -> str:
         raise UsageError("--failed needs a reason", hint="record --failed 'the sub-agent was interrupted'")
     told = "" if failed or sys.stdin.isatty() else texts.stdin()
     # All of it may have been indented on its way.
-    text = f"{failing.BROKEN}{failed.strip()}" if failed else textwrap.dedent(told).strip()[-_SAID:]
+    text = f"{attempt.BROKEN}{failed.strip()}" if failed else textwrap.dedent(told).strip()[-_SAID:]
     return Secrets.of(os.environ).clean(text)
 
 
@@ -213,14 +213,14 @@ def _launch(loop: LoopRun) -> None:
 def _became(loop: LoopRun) -> _Document:
     about: _Document = {"workflow_id": loop.id}
     if loop.run.is_over:
-        about |= _last(loop) | {"ended": summary.how(loop), "exit_code": ending.code_of(loop)}
-        return {"status": "done", **about, "summary": summary.text(loop)}
+        about |= _last(loop) | {"ended": report.how(loop), "exit_code": ending.code_of(loop)}
+        return {"status": "done", **about, "summary": report.text(loop)}
     if loop.leased:
         return {"status": "item", **about, **_item(loop)}
     if loop.rests:
-        return {"status": "recorded", **about, **_last(loop), "remaining": len(summary.remaining(loop))}
-    question = loop.asking.question if loop.asking else summary.how(loop)
-    return {"status": "waiting", **about, "question": question, "command": summary.next_command(loop, is_driven=False)}
+        return {"status": "recorded", **about, **_last(loop), "remaining": len(report.remaining(loop))}
+    question = loop.asking.question if loop.asking else report.how(loop)
+    return {"status": "waiting", **about, "question": question, "command": report.next_of_loop(loop, is_driven=False)}
 
 
 def _last(loop: LoopRun) -> _Document:

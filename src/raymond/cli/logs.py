@@ -75,9 +75,9 @@ def command(
         print(f"{debug_dir} holds every step and transition of {run.id}", file=sys.stderr)
         return 0
     if run.start.loop and not (agent or every or in_full or as_json):
-        from raymond.loops.telling import Lines
+        from raymond.loops.telling import LoopLines
 
-        printed: Conversation | Text | Json | Lines = Lines(run.transcripts, Tail(tail or 0), begin)
+        printed: Conversation | Text | Json | LoopLines = LoopLines(run.transcripts, Tail(tail or 0), begin)
     else:
         printed = _printer(run, agent or "", step or 0, tail or 0, begin, in_full=in_full, as_json=as_json)
     printed.show(decisions)

@@ -19,11 +19,11 @@ from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
 from raymond.language.ways import Way, narrowed
-from raymond.loops import agenda as agendas
-from raymond.loops import finding, opening, starting
-from raymond.loops.agenda import Agenda
+from raymond.loops import finding, preflight, starting
+from raymond.loops import preflight as agendas
 from raymond.loops.documents import PLANS, RECORDS, Folder
 from raymond.loops.finding import Found
+from raymond.loops.preflight import Agenda
 from raymond.loops.settings import SESSION, Settings
 from raymond.loops.starting import Draft
 
@@ -51,12 +51,12 @@ class Start:
         foreground.check(self.given.show, dry=self.given.dry_run)
         options.id = starting.new_id(self.loop, self.given.run["id"], dry=self.given.dry_run)
         starting.check_new(options.id)
-        checkout = opening.here(self.own["docs"], owned=(*RECORDS, *PLANS))
+        checkout = preflight.folder_here(self.own["docs"], owned=(*RECORDS, *PLANS))
         found = finding.look(runs.here(), checkout, self.loop)
         if (code := self._take_up(found)) is not None:
             return code
-        opening.check_docs(checkout, self.loop)
-        opening.check_repository(checkout.top)
+        preflight.check_docs(checkout, self.loop)
+        preflight.check_repository(checkout.top)
         settings = self._settings(options, checkout, more)
         if settings.way == "here":
             starting.check_here(checkout, settings)
@@ -64,7 +64,7 @@ class Start:
         takes_all = self.own["on_dirty"] == "snapshot"
         since = self.own["since"] or ""
         with starting.draft(runs.here(), checkout, options.id, settings, takes_all=takes_all, since=since) as draft:
-            opening.check_seen(checkout, draft.documents, since)
+            preflight.check_seen(checkout, draft.documents, since)
             if settings.way == "here":
                 starting.check_clean(checkout, draft.point, settings.why)
             settings, agenda = agendas.prepare(draft.documents, settings)

@@ -14,7 +14,7 @@ from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
-from raymond.loops import ending, finding, loop_status, opening, resuming, starting
+from raymond.loops import ending, finding, loop_status, preflight, resuming, starting
 from raymond.loops.documents import PLANS, RECORDS, SUMMARIES, Documents, Folder
 from raymond.loops.finding import Found
 from raymond.loops.loop_run import LoopRun
@@ -38,7 +38,7 @@ def name_of(loop: str) -> str:
 def find(loop: str, docs: str) -> tuple[Folder, Found | None]:
     """The documents here, and the loop that is or was here."""
     owned = (SUMMARIES,) if loop == RALPH else (*RECORDS, *(PLANS if loop in (TASKS, STORIES) else ()))
-    checkout = opening.here(docs, needs_git=loop != RALPH, owned=owned)
+    checkout = preflight.folder_here(docs, needs_git=loop != RALPH, owned=owned)
     return checkout, finding.look(runs.here(), checkout, loop)
 
 
@@ -132,7 +132,7 @@ def resume_or_say(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int
     """The same, or say that there is none."""
     code = resume(loop, docs, given, yes=yes)
     if code is None:
-        _say_none(opening.here(docs, needs_git=False), loop)
+        _say_none(preflight.folder_here(docs, needs_git=False), loop)
     return code or 0
 
 

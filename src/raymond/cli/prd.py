@@ -15,7 +15,7 @@ from raymond.cli import loop_questions, loop_verbs, prompt
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said, width_of
-from raymond.loops import finding, opening, prd_import, prd_init
+from raymond.loops import finding, prd_import, prd_init, preflight
 from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.prd_import import Import
 from raymond.loops.prd_init import Survey
@@ -89,7 +89,7 @@ def _write(survey: Survey, *, medium: bool, as_json: bool) -> int:
 
 
 def _documents(docs: str) -> Documents:
-    return opening.here(docs, needs_git=False)
+    return preflight.folder_here(docs, needs_git=False)
 
 
 class Again(Struct, frozen=True):
@@ -132,7 +132,7 @@ def import_(file: str, docs: str, kind: str | None, verify: str, yes: bool, dry_
     if prd_init.is_at_top(found, PRD):
         loop_verbs.tell(f"warning: {found.shown(PRD)} is new here, and the repository has one at its top: {again}")
     plan = prd_import.look(found, file, kind or "", verify)
-    for line in prd_import.doubts(plan):
+    for line in prd_import.warnings(plan):
         loop_verbs.tell(f"warning: {line}")
     for line in prd_import.lines(plan):
         print(said(line, sys.stdout))

@@ -33,7 +33,7 @@ from raymond.faces import words
 from raymond.faces.foreign_text import said
 from raymond.faces.trial import Trial
 from raymond.language.ways import Way, narrowed
-from raymond.loops import checks, finding, iterations, opening, starting
+from raymond.loops import checks, finding, preflight, ralph, starting
 from raymond.loops.documents import Folder
 from raymond.loops.ledger import Ledger
 from raymond.loops.settings import RALPH, Settings
@@ -57,7 +57,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     options.id = id
     settings = _settings(id, prompt, own)
     workflow = own["workflow"] or starting.PLAIN
-    checkout = opening.here(own["docs"], needs_git=False, owned=settings.owned)
+    checkout = preflight.folder_here(own["docs"], needs_git=False, owned=settings.owned)
     found = finding.look(runs.here(), checkout, RALPH)
     if found and found.is_unconcluded:
         loop_verbs.conclude(found, given.show)
@@ -68,12 +68,12 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
         code = loop_verbs.take_up(found, RALPH, flags.as_resumption(given), yes=own["yes"])
         if code is not None:
             return code
-    opening.check_gate(settings)
+    preflight.check_gate(settings)
     if not own["workflow"]:
         starting.check_judge(settings, options)
     settings = _placed(settings, workflow, options, checkout)
     starting.check_alone(runs.here(), checkout, settings)
-    variables = {"check": checks.commands(settings.gates), "check_timeout": f"{settings.gate_timeout:g}s"}
+    variables = {"check": checks.gate_of(settings.gates), "check_timeout": f"{settings.gate_timeout:g}s"}
     options.variables = {**options.variables, **variables}
     if not settings.goal:
         options.small_model = options.small_model or "none"  # no model is asked to judge
@@ -107,7 +107,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
 
 def _rehearse(made: plan.Plan, settings: Settings, where: list[str], *, as_json: bool) -> int:
     """Show what would start, and what the check shows now; the exit code."""
-    prompt = f"{settings.pin or _read(settings.prompt)}\n\n{iterations.footer(settings, Ledger(sessions=1))}"
+    prompt = f"{settings.pin or _read(settings.prompt)}\n\n{ralph.footer(settings, Ledger(sessions=1))}"
     start = replace(made.start, workspace=settings.way)
     if not as_json:
         sys.stdout.write(f"loop:     {_first_line(settings)}\n")
@@ -138,7 +138,7 @@ def _rehearse(made: plan.Plan, settings: Settings, where: list[str], *, as_json:
         if tried:
             print(
                 said(
-                    f"check:    {settings.gate} is {checks.shown(tried)}",
+                    f"check:    {settings.gate} is {checks.outcome_of(tried)}",
                     sys.stdout,
                 )
             )
@@ -152,11 +152,11 @@ def _placed(settings: Settings, workflow: str, options: Choices, checkout: Folde
         if options.workspace not in ("", "here"):
             raise UsageError(f"--commit never works in the checkout, not {options.workspace}", hint="leave one out")
         return replace(settings, branch="", why="it makes no commits")
-    if lacks := opening.lacks(checkout.top):
+    if lacks := preflight.lacks(checkout.top):
         if options.workspace not in ("", "here"):
             raise UsageError(f"{lacks}, so there is no workspace", hint="git init, and make a commit")
         return replace(settings, commit="never", branch="", why=lacks)
-    opening.check_repository(checkout.top)
+    preflight.check_repository(checkout.top)
     way, why, carry = loop_start.place(workflow, options, checkout)
     return replace(settings, way=way, why=why, carry=carry)
 

@@ -155,7 +155,7 @@ class ItemCase(Case):
         self._loop, self._entry = loop, entry
         if loop.loop == RALPH:  # no queue says it to the next iteration
             self.listener = "It is kept with the run"
-        self.found: Evidence = evidence.of(loop, entry)
+        self.found: Evidence = evidence.evidence_of(loop, entry)
         self.name = str(entry.number)
         self._of_several = f" {self.name}"
 

@@ -41,12 +41,12 @@ def status(docs: str, as_json: bool, metrics: bool) -> int:
     """Show what the loop is doing, what it did and what is left."""
     if not metrics:
         return loop_verbs.status(STORIES, docs, as_json=as_json)
-    from raymond.loops import story_metrics
+    from raymond.loops import metrics as story_metrics
 
     checkout, loop = loop_verbs.for_person(STORIES, docs)
     documents = loop.documents if loop else checkout
     if as_json:
-        print(json.dumps(story_metrics.document(documents)))
+        print(json.dumps(story_metrics.story_document(documents)))
     else:
-        sys.stdout.write(story_metrics.text(documents))
+        sys.stdout.write(story_metrics.story_text(documents))
     return 0

@@ -36,7 +36,7 @@ def command(id_: str | None, since: str | None, as_json: bool) -> int:
         raise UsageError("--since is for every run, not for one", hint=f"raymond summary {pasted.word(id_, 'ID')}")
     begin = 0.0 if since is None else history.moment(since, time())
     rows = [row for row in runs.rows(every=True) if _moment(row) >= begin] if since is not None else [_row(id_)]
-    found = [_report(row) for row in rows] if since is not None else [report.of(rows[0])]
+    found = [_report(row) for row in rows] if since is not None else [report.report_of(rows[0])]
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(found[0] if since is None else found) + b"\n")
         sys.stdout.flush()
@@ -44,7 +44,7 @@ def command(id_: str | None, since: str | None, as_json: bool) -> int:
     if since is not None:
         print("\n".join([_head(rows, begin), *(line for group in groups.GROUPS for line in _group(group, found))]))
     else:
-        print("\n".join(line for one in found for line in (report.whole(one.run).splitlines() or _told(one))))
+        print("\n".join(line for one in found for line in (report.whole_report(one.run).splitlines() or _told(one))))
     return 0
 
 
@@ -60,7 +60,7 @@ def _moment(row: runs.RunRow) -> float:
 def _report(row: runs.RunRow) -> Report:
     """The report of one of several; of one that cannot be told, why."""
     try:
-        return report.of(row)
+        return report.report_of(row)
     except Error as error:
         why = [] if row.error else [Failure("cannot be told", str(error))]
         return Report(run=row, failed=why, next=[error.hint] if error.hint else [])

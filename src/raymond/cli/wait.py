@@ -57,7 +57,7 @@ def tell(found: RunHandle, seen: "Run") -> int:
     left = left_requests.of(found.project, seen)
     if seen.start.loop:
         from raymond.loops import ending
-        from raymond.loops import summary as loop_summary
+        from raymond.loops import report as loop_summary
         from raymond.loops.loop_run import LoopRun
 
         for line in left.lines():

@@ -27,9 +27,9 @@ def until_left(found: RunHandle) -> "Run | None":
         return follower.run
     face = terminals.face(watches=True)
     if follower.run.start.loop:
-        from raymond.loops import narrator
+        from raymond.loops import telling
 
-        narrator.dress(face, project)
+        telling.dress(face, project)
     try:
         attach(project, id, follower, face, f"watching {id}; Ctrl-C leaves it running")
     except KeyboardInterrupt:

@@ -14,6 +14,8 @@ from time import time
 from msgspec import Struct
 
 from raymond.errors import Error
+from raymond.loops.formats.foreign_text import one_line
+from raymond.patterns import regex
 from raymond.system import files, git
 from raymond.system.files import make_private, private
 from raymond.workspace import publish
@@ -25,6 +27,19 @@ LEFT = "left"
 TAKEN = "taken"
 """The checkout with the documents that a person has edited there since and let count."""
 _ITEM = "Raymond-Item"
+
+_WIDTH = 72
+_CONVENTIONAL = regex(r"[a-z]+(?:\([^()]+\))?!?: \S")
+_KINDS = {
+    "fix": ("fix", "repair", "correct", "resolve", "handle"),
+    "docs": ("document", "docs", "readme", "explain"),
+    "test": ("test", "cover"),
+    "refactor": ("refactor", "rename", "move", "simplify", "extract", "clean"),
+    "chore": ("update", "upgrade", "bump", "configure"),
+}
+_KIND = 13
+"""Characters of a kind such as `refactor: `, and of what is around an id."""
+_MOST_FILES = 20
 
 
 class BranchGone(Error):
@@ -249,3 +264,36 @@ def exclude(top: str, patterns: Iterable[str]) -> None:
         ) as file:
             gap = "" if not text or text.endswith("\n") else "\n"
             file.write(os.fsencode(gap + "".join(f"{one}\n" for one in missing)))
+
+
+# The message of a commit
+
+
+def subject(title: str) -> str:
+    """A conventional subject for an item."""
+    title = one_line(title).strip().rstrip(".")
+    if not _CONVENTIONAL.match(title):
+        first, _, rest = title.partition(" ")
+        word = first.casefold().rstrip(":")
+        kind = next((kind for kind, words in _KINDS.items() if word in words), "feat")
+        title = rest.lstrip() if first.endswith(":") and word == kind and rest.strip() else title
+        title = f"{kind}: {title[:1].lower() + title[1:] if title[1:2].islower() else title}"
+    return title if len(title) <= _WIDTH else f"{title[: _WIDTH - 3].rstrip()}..."
+
+
+def headline(title: str, id: str) -> str:
+    """The title of a task or a story with its id at the end, where a subject that is too long keeps it."""
+    if not id or not title.startswith(id):
+        return title
+    bare = one_line(title.removeprefix(id).lstrip(".: ")).rstrip(".")
+    room = _WIDTH - len(id) - _KIND
+    return f"{bare if len(bare) <= room else bare[: room - 3].rstrip() + '...'} ({id})"
+
+
+def message(title: str, facts: Iterable[str], wrote: Iterable[str], trailers: Iterable[str]) -> str:
+    """The whole message: the subject, what is known about the work, and the lines by which it is found again."""
+    files = list(wrote)
+    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+    named = [f"Written by the check: {', '.join(map(one_line, files[:_MOST_FILES]))}{more}"] if files else []
+    body = "\n".join([*map(one_line, facts), *named])
+    return "\n\n".join([subject(title), body, "\n".join(trailers)]) + "\n"

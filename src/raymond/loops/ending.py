@@ -1,4 +1,4 @@
-"""The end of a loop, whichever way it came: summary, state file; all of it can be repeated."""
+"""The end of a loop, whichever way it came: its work comes home, summary, state file; all of it can be repeated."""
 
 import contextlib
 import json
@@ -10,9 +10,12 @@ from time import time
 from typing import Any
 
 from raymond.control import runs
-from raymond.loops import state, summary, waiting
-from raymond.loops.branch import trailers
-from raymond.loops.documents import SUMMARIES, stored
+from raymond.errors import Error, UsageError
+from raymond.faces.words import many
+from raymond.loops import report, state
+from raymond.loops.branch import BASE, TIP, VOUCHED, trailers
+from raymond.loops.documents import FAILURES, PROGRESS, SUMMARIES, stored
+from raymond.loops.formats import records
 from raymond.loops.formats.state_file import Status
 from raymond.loops.ledger import Ledger
 from raymond.loops.loop_run import LoopRun
@@ -23,9 +26,55 @@ from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.system import git, processes
 from raymond.views.status import exit_code
+from raymond.workspace import apply as applying
+from raymond.workspace import publish
+from raymond.workspace import tree as trees
+from raymond.workspace.apply import Done
 
 _CONCLUDING = 60.0
 """Seconds that a process may take to write down how a loop ended."""
+
+
+# Into the checkout of the person
+
+
+def bring_documents(loop: LoopRun) -> None:
+    """Let the checkout that a loop works in have the documents of its tip, unless an item is open."""
+    if loop.ledger.open:
+        return
+    place, branch = loop.place, loop.branch
+    with place.alone():
+        origin, taken = place.known(), place.harvest()
+        if taken.tree == origin.tree:
+            trees.follow(place.slot, origin, branch.tip, vouched=branch.tree_of(VOUCHED), taken=taken.left)
+            branch.check_out()
+    if loop.run.is_over:
+        place.drop()
+
+
+def bring_files(loop: LoopRun) -> Done:
+    """Write what the loop changed into the checkout: all of it, or nothing where a file is in the way."""
+    branch, documents = loop.branch, loop.checkout
+    if not loop.has_branch:
+        hint = "it makes no commits, so its work is in the checkout"
+        if loop.settings.commits_anything:
+            hint = f"git update-ref {branch.reference(TIP)} {' '.join(branch.known(TIP)[:1])} puts it back"
+        raise UsageError(f"{loop.id} has no branch", hint=hint)
+    united = {documents.inside_path(name): records.united for name in (PROGRESS, FAILURES)}
+    return applying.apply(loop.top, loop.id, branch.commit_of(BASE), branch.commit_of(TIP), united)
+
+
+def bring_branch(loop: LoopRun) -> str:
+    """The same at the end of a loop, as one step forward of the branch if that can be; what was done, in words."""
+    branch = loop.branch
+    head, tip = git.head(loop.top), branch.tip
+    if loop.settings.branch == "" or loop.settings.took or not publish.contains(loop.top, tip, head):
+        done = bring_files(loop)
+        if done.conflicts:
+            raise Error(f"{done.conflicts[0]} has changed since", hint=f"raymond apply {loop.id} says more")
+        return f"{many(len(done.changed), 'file')} brought into the checkout; nothing is committed"
+    publish.ask(loop.top, "merge", "--ff-only", "-q", tip)
+    return f"the branch here is at {tip[:12]} now"
 
 
 def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False) -> int:
@@ -38,7 +87,7 @@ def tell(project: Project, run: Run, *, signal: int = 0, as_json: bool = False) 
 def show(loop: LoopRun, *, signal: int = 0, as_json: bool = False) -> int:
     """Print the summary of a loop; its exit code."""
     code = code_of(loop, signal)
-    sys.stdout.write(json.dumps(document(loop, code)) + "\n" if as_json else summary.text(loop))
+    sys.stdout.write(json.dumps(document(loop, code)) + "\n" if as_json else report.text(loop))
     sys.stdout.flush()
     return code
 
@@ -47,15 +96,15 @@ def settle(loop: LoopRun) -> None:
     """Let lists and views of runs tell what a person has decided about what the loop has set aside, and what waits."""
     with loop.branch.alone():  # a decision made meanwhile waits for the lock, then gets here itself
         now, folder = LoopRun(loop.project, runs.look(loop.project, loop.id).run), loop.project.run(loop.id)
-        found = [one for one in waiting.of(now.ledger) if git.reference(loop.top, one.saved)]
-        waiting.note(folder, now.ledger, found)
+        found = [one for one in state.waiting_of(now.ledger) if git.reference(loop.top, one.saved)]
+        state.note_waiting(folder, now.ledger, found)
         if now.run.is_over and now.ledger.ended:
-            waiting.revise(folder, now.ledger)
+            state.revise_waiting(folder, now.ledger)
 
 
 def conclude(loop: LoopRun) -> None:
     """Write down how it ended."""
-    if waiting.decided(loop.project.run(loop.id)):
+    if state.decided(loop.project.run(loop.id)):
         settle(loop)
     if loop.ledger.ended == "refused":
         _withdraw(loop)
@@ -70,9 +119,9 @@ def conclude(loop: LoopRun) -> None:
     if loop.loop != RALPH or os.path.isdir(loop.checkout.folder):
         # The state file comes last: a loop that it calls running is concluded again.
         path = loop.checkout.state(loop.loop)
-        snapshot = tuple(summary.whole(loop))
+        snapshot = tuple(report.all_remaining(loop))
         status = status_of(loop)
-        error = summary.failure(loop.run) if status == "failed" else ""
+        error = report.failure(loop.run) if status == "failed" else ""
         with _told("the state file was not written"):
             state.write(path, loop.id, loop.settings, loop.ledger, status, snapshot, pid=os.getpid(), error=error)
 
@@ -82,7 +131,7 @@ def is_concluded(loop: LoopRun) -> bool:
     if loop.ledger.ended == "refused":
         conclude(loop)  # its process does the same, and no state file says when it has
         return True
-    given = state.told(loop.checkout.state(loop.loop))
+    given = state.contents_of(loop.checkout.state(loop.loop))
     if given.get("workflow_id") != loop.id or given.get("status") not in ("running", "stopping"):
         return True
     pid = given.get("pid")
@@ -116,26 +165,24 @@ def _write_summary(loop: LoopRun) -> None:
     """One file for each ending: the same ending writes the same file."""
     when = datetime.fromtimestamp(loop.run.now, UTC)
     name = f"{loop.loop}-{when:%Y%m%dT%H%M%SZ}.md"
-    branch, text = loop.branch, summary.text(loop)
+    branch, text = loop.branch, report.text(loop)
     with branch.alone():
         tip = branch.tip
         documents = stored(loop.checkout, branch.repository, tip)
         has_folder = loop.loop != RALPH or bool(documents.names())  # the plain loop works without documents
         if has_folder and not documents.exists(SUMMARIES, name):
             documents.write(text, SUMMARIES, name)
-            message = f"{RECORDS}\n\n{loop.loop}: {summary.how(loop)}\n\n{trailers(loop.id, '')[0]}\n"
+            message = f"{RECORDS}\n\n{loop.loop}: {report.how(loop)}\n\n{trailers(loop.id, '')[0]}\n"
             branch.commit(documents.onto(branch.repository.tree_of(tip)), message, tip)
         branch.follow()
 
 
 def _come_home(loop: LoopRun) -> None:
     """Let the checkout of a loop that works there have what is on the branch; bring it there if it was asked for."""
-    from raymond.loops import home
-
     if loop.branch.is_here and loop.place.is_there:
-        home.follow(loop)
+        bring_documents(loop)
     elif loop.settings.applies and loop.run.is_over:
-        print(home.apply(loop), file=sys.stderr)
+        print(bring_branch(loop), file=sys.stderr)
 
 
 def status_of(loop: LoopRun) -> Status:
@@ -165,7 +212,7 @@ def document(loop: LoopRun, code: int) -> dict[str, Any]:
         "mode": "internal" if loop.settings.internal else "external",
         "status": status_of(loop),
         "is_running": False,
-        "ended": summary.how(loop),
+        "ended": report.how(loop),
         "exit_code": code,
         "sessions": ledger.sessions,
         "most": loop.settings.most or None,
@@ -177,8 +224,8 @@ def document(loop: LoopRun, code: int) -> dict[str, Any]:
         "completed": _entries(ledger, is_done=True),
         "failed": _entries(ledger, is_done=False),
         "passed_over": [{"title": title, "reason": why} for title, why in ledger.skipped],
-        "remaining": summary.remaining(loop),
-        "next": summary.advice(loop),
+        "remaining": report.remaining(loop),
+        "next": report.advice(loop),
     }
 
 

@@ -21,10 +21,25 @@ from raymond.loops.documents import FAILURES, PROGRESS, Documents
 from raymond.loops.formats import state_file
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH
-from raymond.loops.start_point import Earlier
 from raymond.store.project import Project
 from raymond.system import git
 from raymond.workspace import publish
+
+# Where it begins
+
+
+class Earlier(Struct, frozen=True):
+    """The branch of a loop that has ended."""
+
+    id: str
+    name: str
+    """Where a person finds its tip."""
+    tip: str
+    base: str
+    vouched: str
+    own: str
+    records: tuple[str, ...]
+    """Its documents in which entries are only added."""
 
 
 def ids(project: Project, loop: str = "") -> Iterator[str]:

@@ -106,7 +106,7 @@ class ItemRun:
         found = Work(
             tree=tree,
             changed=sorted(map(os.fsdecode, changes)),
-            review=reasons.found(self.repository, changes, may),
+            review=reasons.reasons_for(self.repository, changes, may),
             conflicts=reasons.conflicts(self.repository, changes),
             subjects=self.step.subjects(self.origin),
         )
@@ -157,10 +157,10 @@ class ItemRun:
                 found.proposed += records.proposals(said.pop(queue.TITLE, ""))
                 found.told |= said
             elif before.is_plan(os.fsdecode(raw)):
-                from raymond.loops import plan_changes
+                from raymond.loops import reasons
 
                 self.save(found.tree, 0, DOCUMENTS)
-                noticed, proposed = plan_changes.between(before.read(name), after.beginning(name), self.item.key, path)
+                noticed, proposed = reasons.plan_changes(before.read(name), after.beginning(name), self.item.key, path)
                 found.notes += noticed
                 found.proposed += proposed
             elif name == PROGRESS and after.beginning(name).startswith(before.read(name)):

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import cached_property
 
 from raymond import pasted
-from raymond.loops import documents, ledger, settings, waiting
+from raymond.loops import documents, ledger, settings, state
 from raymond.loops.branch import LEFT, TIP, Branch
 from raymond.loops.documents import Documents, Folder, stored
 from raymond.loops.ledger import Ledger
 from raymond.loops.next_item import LEASE, REST, STOP
-from raymond.loops.selection import Selection, without
+from raymond.loops.source import Selection, without
 from raymond.loops.sources import source_of
 from raymond.loops.step import FAILS, branch_of, place_of
 from raymond.machine.agent import ASKING, Agent
@@ -43,7 +43,7 @@ class LoopRun:
         self.checkout = Folder(start.cwd, self.settings.docs, self.top, self.settings.owned)
         """Its documents as they are in the person's checkout, where the state file is."""
         self.ledger = ledger_of(run, self._before_trouble)
-        self.ledger.settle(waiting.decided(project.run(self.id)))
+        self.ledger.settle(state.decided(project.run(self.id)))
 
     def file(self, name: str) -> str:
         """A file of the loop in the folder of the run."""

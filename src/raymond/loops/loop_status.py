@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from raymond.control import runs
 from raymond.faces import words
 from raymond.faces.words import many
-from raymond.loops import checks, ending, person, summary
+from raymond.loops import checks, ending, person, report
 from raymond.loops.finding import Found
 from raymond.loops.formats.foreign_text import cut, error_line, one_line
 from raymond.loops.formats.queue_item import Item
@@ -46,7 +46,7 @@ def document(found: Found) -> dict[str, Any]:
     known = ending.document(loop, ending.code_of(loop))
     known |= {"status": status_of(found), "is_running": found.is_driven}
     if found.is_driven:
-        known |= {"ended": None, "next": [f"watch it: {summary.next_command(loop, is_driven=True)}"]}
+        known |= {"ended": None, "next": [f"watch it: {report.next_of_loop(loop, is_driven=True)}"]}
     if found.is_driven or known["status"] == runs.INTERRUPTED:
         known["exit_code"] = None
     return known
@@ -61,7 +61,7 @@ def text(found: Found, stream: TextIO) -> str:
 def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     ledger = loop.ledger
     ascii_ = os.environ.get("TERM") == "dumb"
-    why = words.reason(loop.run) or summary.how(loop)
+    why = words.reason(loop.run) or report.how(loop)
     ended = f": {run_status(loop.run)} ({why})" if loop.run.is_over else ""
     yield f"{loop.loop} {loop.id}{ended}"
     gap = " " if loop.loop == RALPH else ""  # its longest label is longer
@@ -69,7 +69,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
     yield f"Mode:     {gap}{mode}, {status_of(found).upper()}"
     most = loop.settings.most
     unit = f"{UNITS[loop.loop].capitalize()}:"
-    yield f"{unit:<10}{gap if len(unit) < 10 else ' '}{summary.used(ledger.sessions, most)}"
+    yield f"{unit:<10}{gap if len(unit) < 10 else ' '}{report.used(ledger.sessions, most)}"
     if bars and loop.loop != RALPH:
         most = ledger.whole((one.title for one in loop.selection().ready), most)
     if bars and most:
@@ -81,7 +81,7 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         if opened.log:
             yield f"Log:      {gap}{loop.checkout.shown('session_logs', opened.log)}"
     yield f"Elapsed:  {gap}{duration((time() if found.is_driven else loop.run.now) - loop.run.started_at)}"
-    yield f"Cost:     {gap}{summary.cost(loop)}"
+    yield f"Cost:     {gap}{report.cost(loop)}"
     commits = [one.commit[:12] for one in ledger.entries if one.commit]
     named = f": {', '.join(commits[-_COMMITS:])}" if commits else ""
     if commits or loop.settings.branch:
@@ -97,12 +97,12 @@ def _lines(loop: LoopRun, found: Found, *, bars: bool) -> Iterator[str]:
         yield f"\nedited in the checkout, which does not count: {names}; {takes}"
     yield ""
     if not found.is_driven:
-        yield (how := summary.how(loop))
-        if (asked := summary.asked(loop)) and asked not in how:
+        yield (how := report.how(loop))
+        if (asked := report.asked(loop)) and asked not in how:
             yield f"asked:  {cut(asked, 200)}"
-    if there := summary.place(loop):
+    if there := report.place(loop):
         yield f"there:  {there}"
-    yield f"next:   {summary.next_command(loop, is_driven=found.is_driven)}"
+    yield f"next:   {report.next_of_loop(loop, is_driven=found.is_driven)}"
 
 
 def bar(done: int, most: int, ascii_: bool = False) -> str:
@@ -137,7 +137,7 @@ def _queue(loop: LoopRun) -> Iterator[str]:
 
 
 def _tags(item: Item) -> str:
-    told = f"[VERIFY: {one_line(checks.told(item.commands))}] " if item.commands else "[NO-VERIFY] "
+    told = f"[VERIFY: {one_line(checks.in_a_line(item.commands))}] " if item.commands else "[NO-VERIFY] "
     if item.criteria and not item.commands:
         told = "[MANUAL] "
     return told + (f"[PRIORITY: {item.priority}] " if item.priority != 1 else "")

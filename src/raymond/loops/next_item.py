@@ -7,7 +7,7 @@ from time import time
 
 import msgspec
 
-from raymond.loops import checks, state, trials, waiting
+from raymond.loops import checks, state
 from raymond.loops.branch import OWN, TIP
 from raymond.loops.documents import LEARNINGS, LOGS, PRD
 from raymond.loops.formats import item_ids, queue, records, state_file
@@ -60,7 +60,7 @@ def opening(step: Step) -> str:
     ready = look(step, Ledger()).selection.ready
     most = step.settings.most
     every = [(one.commands, _seconds(one, step.settings)) for one in (ready[:most] if most else ready) if one.commands]
-    why, shown = trials.before(step, every)
+    why, shown = checks.run_before_items(step, every)
     if why:
         return tag("result", document(Ledger(ended="refused", why=why).write()))
     return tag("goto", "NEXT.py", {"input": "\n".join(shown)})
@@ -115,8 +115,8 @@ def collected(step: Step) -> Ledger:
         else:
             ledger.entries.append(_broken(step, ledger, outcome["error"]))
         ledger.open = None
-    ledger.settle(waiting.decided(step.folder))
-    waiting.note(step.folder, ledger, waiting.of(ledger))
+    ledger.settle(state.decided(step.folder))
+    state.note_waiting(step.folder, ledger, state.waiting_of(ledger))
     return ledger
 
 
@@ -157,10 +157,10 @@ def take_closing(ledger: Ledger, outcome: dict[str, str]) -> None:
     ledger.closing = outcome["result"].strip()[:_CLOSED] if outcome["status"] == "done" else "(nothing was written)"
 
 
-def _closing_checks(ledger: Ledger) -> list[trials.Checks]:
+def _closing_checks(ledger: Ledger) -> list[checks.Checks]:
     """The checks with which items counted."""
     passed = [one for one in ledger.done if one.verdict == PASSED and one.check and one.commit]
-    return list(dict.fromkeys((checks.read(one.checks or one.check), one.timeout) for one in passed))
+    return list(dict.fromkeys((checks.read_checks(one.checks or one.check), one.timeout) for one in passed))
 
 
 def close(step: Step) -> Ledger:
@@ -168,7 +168,7 @@ def close(step: Step) -> Ledger:
     ledger = read_ledger(step.input)
     may = sorted({one for entry in ledger.done for one in entry.may})
     base, tip = step.branch.tree_of(OWN), step.branch.tree_of(TIP)
-    found = trials.after(step, _closing_checks(ledger), may, base, tip)
+    found = checks.run_after_items(step, _closing_checks(ledger), may, base, tip)
     if found:
         reason = f"the closing check is red by the files that you vouch for: {found.reason}"
         ledger.noticed.append(f"the loop had ended: {ledger.text}")
@@ -324,8 +324,8 @@ def _opened(item: Item, settings: Settings) -> Opened:
         key=queue.key(item),
         raw=item.raw,
         details=item.details,
-        check=checks.told(item.commands),
-        checks=checks.written(item.commands),
+        check=checks.in_a_line(item.commands),
+        checks=checks.as_gate(item.commands),
         timeout=_seconds(item, settings),
         may=list(item.metadata.may),
         on_fail=item.metadata.on_fail or "",
@@ -354,7 +354,7 @@ def _told(step: Step, opened: Opened, item: Item, looked: Looked) -> dict[str, s
     """What an agent is told, and what its gate needs."""
     settings = step.settings
     learned = step.documents.read(LEARNINGS)[:_LEARNED].strip()
-    checked = _CHECKED.format(check=checks.explained(item.commands)) if item.commands else _UNCHECKED
+    checked = _CHECKED.format(check=checks.explain(item.commands)) if item.commands else _UNCHECKED
     if opened.criteria:
         judged = "\n".join(f"- {one}" for one in opened.criteria)
         checked = f"{checked if item.commands else ''}\n\nA person judges it by this:\n\n{judged}".strip()

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from raymond.loops import commit_message, markers, reasons, state
+from raymond.loops import branch, reasons, state
 from raymond.loops.branch import TIP, VOUCHED, trailers
 from raymond.loops.documents import FAILURES, LOGS, PROGRESS
 from raymond.loops.formats import foreign_text, queue, records
@@ -91,7 +91,7 @@ def read(text: str) -> Outcome:
 
 def done(run: ItemRun, work: Work, gate: Mapping[str, Any], reply: str, *, is_judged: bool = False) -> Outcome:
     """An item that counts."""
-    told = {**work.told, **records.sections_of(markers.without(reply))}
+    told = {**work.told, **records.sections_of(foreign_text.without_markers(reply))}
     proposed = [*work.proposed, *records.proposals(told.pop(queue.TITLE, ""))]
     verdict = _verdict(run, work, is_judged=is_judged)
     notes = list(work.notes)
@@ -138,7 +138,7 @@ def failed(
 ) -> Outcome:
     """An item that does not count; its work is saved first."""
     saved, kept = run.save(work.tree, attempt)
-    told = {**work.told, **records.sections_of(markers.without(reply))}
+    told = {**work.told, **records.sections_of(foreign_text.without_markers(reply))}
     proposed = [*work.proposed, *records.proposals(told.pop(queue.TITLE, ""))]
     return Outcome(
         verdict=verdict,
@@ -324,12 +324,12 @@ def message(run: ItemRun, outcome: Outcome) -> str:
     facts += [f"The agent committed: {foreign_text.one_line(one)}" for one in outcome.subjects]
     facts += [f"Noticed: {foreign_text.one_line(explain(note))}" for note in outcome.notes]
     if run.settings.loop == RALPH:
-        title = commit_message.headline(f"{item.key} {item.title}", item.key)
+        title = branch.headline(f"{item.key} {item.title}", item.key)
     elif outcome.verdict == PLANNED:
         title = f"docs: propose tasks ({item.group})"
     else:
-        title = commit_message.headline(item.title, item.key)
-    return commit_message.message(title, facts, outcome.wrote, trailers(run.step.id, run.mark))
+        title = branch.headline(item.title, item.key)
+    return branch.message(title, facts, outcome.wrote, trailers(run.step.id, run.mark))
 
 
 def entry_of(run: ItemRun, outcome: Outcome) -> Entry:

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from time import time
 
@@ -14,15 +14,17 @@ from raymond import pasted
 from raymond.errors import Error, UsageError
 from raymond.faces.words import many
 from raymond.language.ways import Way
-from raymond.loops import checks, commit_message, documents, ending, hooks, opening, reasons, settling
-from raymond.loops import waiting as waiting_items
+from raymond.loops import branch, checks, documents, ending, outcome, preflight, reasons, task_source
+from raymond.loops import state as waiting_items
 from raymond.loops.branch import BASE, OWN, TAKEN, VOUCHED, trailers
-from raymond.loops.documents import LEARNINGS, LOGS, Documents, Stored, stored
-from raymond.loops.formats import document, queue
+from raymond.loops.documents import LEARNINGS, LOGS, PRD_STATUS, Documents, Stored, stored
+from raymond.loops.formats import document, foreign_text, prd_status, queue, task_edit, task_spec
 from raymond.loops.formats.foreign_text import one_line
+from raymond.loops.formats.state_file import Broken
 from raymond.loops.ledger import Entry
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.settings import RALPH, SESSION
+from raymond.loops.spec_files import Placed
 from raymond.system import git
 from raymond.system.stragglers import MARK, Marks
 from raymond.verifier import placed
@@ -33,6 +35,8 @@ from raymond.workspace import tree as trees
 from raymond.workspace.place import Place
 
 _HEADING = "# Critical learnings"
+
+Read = Callable[[str], str]
 
 
 def commit(
@@ -64,8 +68,8 @@ def edit(
     """Let a person edit the queue: in the checkout where no loop has a branch, otherwise in a copy."""
     texts = loop.documents if loop else found
     if loop is None:
-        opening.check_folder(found, "edit")
-    name = opening.newest(texts)
+        preflight.check_folder(found, "edit")
+    name = preflight.newest(texts)
     opened = texts.read(LOGS, name)
     for item in queue.read(opened).items:
         if item.proposed:
@@ -188,7 +192,7 @@ def learn(found: Documents, loop: LoopRun | None, text: str) -> str:
     """Add a learning. What was done, in words."""
     line = f"- {datetime.now(UTC).astimezone():%Y-%m-%d}: {one_line(text)}\n"
     if loop is None:
-        opening.check_folder(found, "learn TEXT")
+        preflight.check_folder(found, "learn TEXT")
         _add(found, line)
         return f"added to {found.shown(LEARNINGS)}"
     commit(loop, lambda one: _add(one, line), "docs(loop): a learning")
@@ -226,7 +230,7 @@ def waiting(loop: LoopRun) -> list[Entry]:
     """The items that were set aside and are still there; lists of runs tell the same from then on."""
     if loop.settings.commits_anything:
         ending.settle(loop)
-    return [one for one in waiting_items.of(loop.ledger) if git.reference(loop.top, one.saved)]
+    return [one for one in waiting_items.waiting_of(loop.ledger) if git.reference(loop.top, one.saved)]
 
 
 def _check_open(loop: LoopRun, entry: Entry) -> None:
@@ -278,7 +282,7 @@ def accept(loop: LoopRun, entry: Entry, tell: Callable[[Told], None]) -> Accepte
         if branch.tip != tip:
             raise UsageError("the loop has committed meanwhile", hint="try it again")
         documents = stored(loop.checkout, repository, tip)
-        for place, text in settling.settled(loop, entry, documents, int(time())).items():
+        for place, text in settled_documents(loop, entry, documents, int(time())).items():
             documents.write(text, place)
         made = branch.commit(documents.onto(merged), message, tip)
         for what in (VOUCHED, OWN):
@@ -295,7 +299,7 @@ def _accepted(loop: LoopRun, entry: Entry) -> str:
 
 
 def _subject(entry: Entry) -> str:
-    return commit_message.subject(commit_message.headline(entry.title, entry.key))
+    return branch.subject(branch.headline(entry.title, entry.key))
 
 
 def _checked(
@@ -304,9 +308,9 @@ def _checked(
     """Run the check of an item, and the hooks of the project, where no agent was; the message of the commit."""
     facts = [f"Set aside as {entry.verdict}, accepted by a person", f"Check: {entry.check or 'none'}"]
     facts.append(f"Log: {entry.log}")
-    title = commit_message.headline(entry.title, entry.key)
-    message = commit_message.message(title, facts, (), trailers(loop.id, mark))
-    folder = hooks.folder(loop.top)
+    title = branch.headline(entry.title, entry.key)
+    message = branch.message(title, facts, (), trailers(loop.id, mark))
+    folder = checks.hook_folder(loop.top)
     if not entry.check and not folder:
         return None, message
     start, key = loop.run.start, f"accept-{os.urandom(8).hex()}"
@@ -330,7 +334,7 @@ def _checked(
         )
         work = Work(place.folder, loop.top, loop.id, raymond, way, tuple(start.lend), start.net, start.setup)
         given = Assignment(
-            checks=checks.read(entry.checks or entry.check),
+            checks=checks.read_checks(entry.checks or entry.check),
             timeout=entry.timeout or loop.settings.gate_timeout,
             reruns=1,
             environment=environment(os.environ, {MARK: marks.of(1)}, f"{aside}/caches"),
@@ -345,7 +349,7 @@ def _checked(
             if found and found.verdict != "passed":
                 return found, ""
             if folder:
-                hooked = hooks.run(given, place, folder, tree, message)
+                hooked = checks.run_hooks(given, place, folder, tree, message)
                 if hooked.rejection or hooked.tree != tree:
                     tell(Printed(f"{hooked.rejection}\n"))
                     how = "rejects it" if hooked.rejection else "changes files"
@@ -362,7 +366,7 @@ def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
 
     def write(found: Documents) -> None:
         _check_open(loop, entry)
-        for place, text in settling.settled(loop, entry, found, int(time()), reasons.cleaned(reason)).items():
+        for place, text in settled_documents(loop, entry, found, int(time()), reasons.cleaned(reason)).items():
             found.write(text, place)
 
     title = one_line(entry.title)
@@ -374,3 +378,95 @@ def reject(loop: LoopRun, entry: Entry, reason: str) -> str:
     ending.settle(loop)
     again = "does not count" if loop.loop == RALPH else "is in the queue again"
     return f"{entry.title} {again}; what its agent did is kept in {entry.saved}"
+
+
+# What documents say once a person has decided
+
+
+def settled_documents(
+    loop: LoopRun, entry: Entry, found: Documents, now: int, again: str | None = None
+) -> dict[str, str]:
+    """The documents that change, with their new texts: the item is done, or with a reason to be done `again`."""
+    texts = _of_queue(entry, found, again) if loop.loop == SESSION else {}
+    if loop.loop != SESSION or entry.tasks:
+        texts |= _of_plans(entry, found, now, again)
+    return {place: text for place, text in texts.items() if text != found.read(place)}
+
+
+def _of_queue(entry: Entry, found: Documents, again: str | None) -> dict[str, str]:
+    name = found.newest()
+    return {os.path.join(LOGS, name): _without(found.read(LOGS, name), entry.key, again)} if name else {}
+
+
+def _without(text: str, key: str, again: str | None) -> str:
+    """A session log in which the item no longer waits."""
+    for item in queue.read(text).items:
+        if queue.key(item) == key and item.verification.kind == "blocked":
+            block = "" if again is None else _unblocked(item.raw, again)
+            return text[: item.start] + block + text[item.end :]
+    return text
+
+
+def _unblocked(raw: str, reason: str) -> str:
+    told = f"   It was rejected: {' '.join(reason.split())}\n" if reason.strip() else ""
+    block = queue.unmarked(raw, f"[BLOCKED: {outcome.WAITS}")
+    return f"{block}{told}" if block.endswith("\n") else f"{block}\n{told}"
+
+
+def _of_plans(entry: Entry, found: Documents, now: int, again: str | None) -> dict[str, str]:
+    from raymond.loops import spec_files
+
+    specs = spec_files.paths(found)
+    return settled_plan(entry, found.read, specs, again, datetime.fromtimestamp(now, UTC).astimezone())
+
+
+def settled_plan(entry: Entry, read: Read, specs: Iterable[str], again: str | None, when: datetime) -> dict[str, str]:
+    """The documents with their new texts: the item is done, or with a reason to be done `again`.
+
+    `specs` are the names of all specs: the tasks of a story may stand in any of them.
+    """
+    if entry.key == entry.group:
+        return _of_story(entry, read, again, when) | (_verified(entry, read, specs, when) if again is None else {})
+    if again is None:
+        return _verified(entry, read, specs, when)
+    if not entry.place or not _has_once(read(entry.place), entry.key):
+        return {}
+    text = read(entry.place)
+    reason = foreign_text.cut(f"rejected by a person: {again}".rstrip(": "), 300)
+    stamp = f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return {entry.place: task_edit.failed(text, entry.key, stamp, entry.check, reason, "", entry.attempts)}
+
+
+def _verified(entry: Entry, read: Read, specs: Iterable[str], when: datetime) -> dict[str, str]:
+    """The specs in which the tasks that are done with the item are marked, and those that they repair."""
+    texts = {place: read(place) for place in specs}
+    placed = [Placed(task, place) for place, text in texts.items() for task in task_spec.read(text).tasks]
+    by_id = {one.task.id: one for one in placed}
+    changed: dict[str, str] = {}
+    for id in entry.tasks or (entry.key,):
+        for one in (by_id[id], *task_source.repaired(placed, id)) if id in by_id else ():
+            text = changed.get(one.place, texts[one.place])
+            if _has_once(text, one.task.id):
+                check = one.task.check.run if one.task.check else "accepted"
+                changed[one.place] = task_edit.passed(text, one.task.id, f"{when:%Y-%m-%d}", check)
+    return changed
+
+
+def _has_once(text: str, id: str) -> bool:
+    return [one.id for one in task_spec.read(text).tasks].count(id) == 1
+
+
+def _of_story(entry: Entry, read: Read, again: str | None, when: datetime) -> dict[str, str]:
+    try:
+        status = prd_status.read(read(PRD_STATUS) or "{}")
+    except Broken:
+        return {}
+    if prd_status.story(status, entry.key) is None:
+        return {}
+    date = f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    if again is None:
+        changed = prd_status.recorded(status, entry.key, "passed", date, "accepted by a person")
+    else:
+        notes = foreign_text.cut(f"rejected by a person: {again}".rstrip(": "), 200)
+        changed = prd_status.recorded(status, entry.key, "failed", date, notes)
+    return {PRD_STATUS: prd_status.write(changed)}

@@ -1,7 +1,7 @@
-"""Imports stories that other tools keep: into docs/prd.md, a spec of their own, and docs/prd-status.json."""
+"""What imports have marked in the PRD and in specs, and whether it still is what an import would write."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from glob import escape as glob_escape
 from glob import glob
@@ -9,17 +9,21 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
+from raymond import pasted
 from raymond.errors import Error, UsageError
 from raymond.faces.words import many
-from raymond.loops import documents, prd_init, prd_marks, spec_files
+from raymond.language.check import Check
+from raymond.loops import documents, prd_init, spec_files
 from raymond.loops.documents import LARGEST, PRD, PRD_STATUS, SPECS, Documents
 from raymond.loops.formats import document, foreign_plan, prd, prd_status, task_spec
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.foreign_text import one_line
-from raymond.loops.prd_marks import Marked
-from raymond.loops.spec_files import SpecFile
-from raymond.loops.specs import Placed
+from raymond.loops.formats.prd import Story
+from raymond.loops.formats.task_spec import Task
+from raymond.loops.spec_files import Placed, SpecFile
 from raymond.patterns import regex
+
+_WORD = regex(r"[^\W_]+")
 
 KINDS = ("prd-json", "fix-plan", "ralphex")
 _READERS = {
@@ -31,6 +35,112 @@ _ID = regex(prd.ID)
 _SLUG = regex(r"[a-z0-9]+")
 _IMPORTED = "imported"
 _LONGEST = 40
+
+
+# What earlier imports have marked
+
+
+class Marked(Struct, frozen=True):
+    """The stories and tasks that were imported, by the lines among which their marks are."""
+
+    name: str
+    """The file that is imported, as its marks have it."""
+    stories: dict[str, Story]
+    tasks: dict[str, Placed]
+
+    def id_of(self, key: str) -> str:
+        """The id of a story; empty when it was not imported."""
+        story = self.stories.get(foreign_plan.import_mark(self.name, key))
+        return story.id if story else ""
+
+    def tasks_of(self, story: ForeignStory) -> list[Placed | None]:
+        """Each of its tasks as a spec has it already."""
+        return [self.tasks.get(foreign_plan.import_mark(self.name, mark_of(story, task))) for task in story.tasks]
+
+
+def read_marks(name: str, stories: Iterable[Story], specs: Iterable[SpecFile]) -> Marked:
+    """What is marked in all of these."""
+    return Marked(
+        name,
+        {line.rstrip("\r"): one for one in stories for line in one.body.split("\n")},
+        {line: Placed(task, one.shown) for one in specs for task in one.tasks for line in _first(task.body)},
+    )
+
+
+def _first(body: str) -> list[str]:
+    """The lines of a section in which its mark is."""
+    return [line.rstrip("\r") for line in body.split("\n", 3)[:3]]
+
+
+def mark_of(story: ForeignStory, task: ForeignTask) -> str:
+    """What a task is called in its mark."""
+    return task.key if task.key == story.key else f"{story.key}/{task.key}"
+
+
+def check_tasks(
+    found: Documents, marked: Marked, id: str, story: ForeignStory, written: Sequence[Placed], command: str
+) -> None:
+    """Refuse tasks that are there already and are not what the import of this story would write."""
+    for placed, given in zip(written, story.tasks, strict=False):
+        task = placed.task
+        named = {"name": marked.name, "key": mark_of(story, given), "story": id, "command": command}
+        meant = next(iter(task_spec.read(foreign_plan.as_task(task.id, given, **named)).tasks), None)
+        there = f"{found.shown(placed.place)}:{task.line}: {task.id} is there already"
+        if meant is None or _decides(task) != _decides(meant):
+            own, other = _verification(task), _verification(meant) if meant else command
+            told = f"with another check: {own} instead of {other}" if own != other else "but not as it would be written"
+            keep = _kept(task.check)
+            raise UsageError(f"{there}, {told}", hint=f"remove that task, then import again{keep}")
+        if task.verified or (task.status == "complete" and not given.is_done):
+            mark = "verified" if task.verified else "complete"
+            hint = "set its **Status:** to 🔵 Planned and remove **Verified:**, then import again: the check decides"
+            raise UsageError(f"{there}, and is marked as {mark}, which {marked.name} does not say", hint=hint)
+
+
+def _decides(task: Task) -> tuple[object, ...]:
+    """What of a task decides when it is verified, and for which story."""
+    own = (task.check, task.is_manual, task.criteria, task.problem)
+    return (*own, task.retries, task.seal, task.may, task.implements, task.proposed)
+
+
+def _kept(check: Check | None) -> str:
+    """The way to import a task with the check that it has."""
+    return f", or keep its check: {pasted.flag('--verify', check.run, 'COMMAND')}" if check and _is_plain(check) else ""
+
+
+def _is_plain(check: Check) -> bool:
+    return check == Check(run=check.run)
+
+
+def _verification(task: Task) -> str:
+    """The check of a task in words."""
+    if not task.check:
+        return "manual" if task.is_manual else "none"
+    is_all = _is_plain(task.check) and not (task.retries or task.seal or task.may or task.proposed)
+    return f"`{task.check.run}`" if is_all else f"`{task.check.run}` with settings of its own"
+
+
+def check_titles(found: Documents, marked: Marked, before: Iterable[ForeignStory]) -> None:
+    """Refuse a story that is called as another one was: it would be taken for that, and be lost."""
+    for one in before:
+        story = marked.stories.get(foreign_plan.import_mark(marked.name, one.key))
+        if story is None or _plain(story.title) == _plain(one.title):
+            continue
+        pairs = zip(marked.tasks_of(one), one.tasks, strict=True)
+        same = [_plain(there.task.title) == _plain(task.title) for there, task in pairs if there]
+        if same and all(same):
+            continue  # a person has changed the title in the PRD
+        where = f"{found.shown(PRD)}:{story.line}"
+        what = f"{marked.name}/{one.key} was imported before with another title: {where}: {one_line(story.title)}"
+        hint = (
+            f"if `{one_line(one.title)}` is another story, give the file another name and import it;"
+            " if it is the same, give both the same title"
+        )
+        raise UsageError(what, hint=hint)
+
+
+def _plain(title: str) -> str:
+    return " ".join(_WORD.findall(foreign_plan.as_title(title).casefold()))
 
 
 class Addition(Struct, frozen=True):
@@ -82,19 +192,19 @@ def look(found: Documents, file: str, kind: str, verify: str) -> Import:
         raise UsageError(f"{file}:{error.line}: {error}", hint=hint) from None
     name = _name(found, file)
     there = _prd(found)
-    specs = spec_files.read(found)
+    specs = spec_files.read_files(found)
     group, spec = _place(found, specs, file)
     command = verify or foreign_plan.one_command(plan.commands)
     known = prd.read(there).stories
-    marked = prd_marks.read(name, known, specs)
+    marked = read_marks(name, known, specs)
     new = [one for one in plan.stories if not marked.id_of(one.key)]
     stories = tuple(_additions(_Ids({one.id for one in known} | _remembered(found)), new, marked, group))
     for one in stories:
-        prd_marks.check_tasks(found, marked, one.id, one.story, one.written, command)
+        check_tasks(found, marked, one.id, one.story, one.written, command)
     fresh = {one.key for one in new}
     before = [one for one in plan.stories if one.key not in fresh]
     if kind != "fix-plan":  # the keys of a checklist are made of its titles
-        prd_marks.check_titles(found, marked, before)
+        check_titles(found, marked, before)
     left = tuple(_unrecorded(found, before, marked))
     return Import(found, file, name, plan, command, stories, len(before), left, there, group, spec)
 
@@ -269,7 +379,7 @@ def _spec(plan: Import) -> str:
     parts = [foreign_plan.as_head(plan.group, plan.plan.title, plan.name)]
     for one in new:
         for id, task in one.tasks:
-            key = prd_marks.key(one.story, task)
+            key = mark_of(one.story, task)
             parts.append(foreign_plan.as_task(id, task, name=plan.name, key=key, story=one.id, command=plan.command))
     return "\n".join(parts)
 
@@ -316,7 +426,7 @@ def _check(plan: Import, spec: str, text: str) -> None:
 # Words
 
 
-def doubts(plan: Import) -> Iterator[str]:
+def warnings(plan: Import) -> Iterator[str]:
     """What may not be meant, with its place."""
     for one in plan.plan.doubts:
         yield f"{plan.file}:{one.line}: {one.message}"

@@ -79,7 +79,7 @@ def look(found: Documents) -> Survey:
         hint = "a story begins with a heading such as `### US-1: Log in` under `## User Stories`"
         hint = next((f"line {one.line}: {one.message}" for one in read.doubts), hint)
         raise UsageError(f"{found.shown(PRD)} has no stories", hint=hint)
-    specs = spec_files.read(found)
+    specs = spec_files.read_files(found)
     tasks = {task.id: task for spec in reversed(specs) for task in reversed(spec.tasks)}
     doubts = [f"{found.shown(PRD)}:{one.line}: {one.message}" for one in read.doubts]
     for spec in specs:

@@ -3,6 +3,10 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 
+from raymond.loops.documents import PRD, PRD_STATUS
+from raymond.loops.formats import records, task_spec
+from raymond.loops.formats.foreign_text import inline
+from raymond.loops.formats.task_spec import Task
 from raymond.text import has_conflict, visible
 from raymond.workspace.repository import Repository
 
@@ -20,8 +24,10 @@ _MODULE, _FOLDER = b"160000", b"040000"
 Changes = Mapping[bytes, tuple[bytes, bytes]]
 """Path -> mode and blob before and after; nothing where there is no file."""
 
+_ADDED = '"{title}" was added to {path} while an agent worked; it counts as proposed'
 
-def found(repository: Repository, changes: Changes, may: Callable[[str], bool]) -> list[str]:
+
+def reasons_for(repository: Repository, changes: Changes, may: Callable[[str], bool]) -> list[str]:
     """What a person has to see about changed files; those that the item `may` change decide nothing by their name."""
     sizes = _sizes(repository, changes)
     told = [one for path, pair in changes.items() for one in _of_change(os.fsdecode(path), pair, sizes, may)]
@@ -113,3 +119,35 @@ def cleaned(text: str) -> str:
     from raymond import redaction
 
     return redaction.Secrets({}).clean(text) if redaction.suspects(text) else text
+
+
+def plan_changes(old: str, new: str, own: str, path: str) -> tuple[list[str], list[str]]:
+    """What is to be noted, and raw items that are proposed; an agent may mark its own task, `own`, as done."""
+    if path.rpartition("/")[2] in (PRD, PRD_STATUS):
+        return [f"changed {path}, which says what is to be done; it was put back"], []
+    before = {one.id: one for one in task_spec.read(old).tasks}
+    now = {one.id: one for one in task_spec.read(new).tasks}
+    added = [one for id, one in now.items() if id not in before]
+    notes = [_ADDED.format(title=f"{one.id}. {one.title}", path=path) for one in added]
+    for id, one in before.items():
+        if id not in now:
+            notes += [] if id == own else [f"removed task {id} from {path}, which does not count"]
+        elif check_of(now[id]) != check_of(one):
+            notes.append(f"changed the check of task {id} in {path}, which does not count")
+        elif id != own and _kept(now[id]) != _kept(one):
+            notes.append(f"changed task {id} in {path}, which does not count")
+    return notes, [_item(one) for one in added]
+
+
+def check_of(task: Task) -> tuple[object, ...]:
+    """All that decides whether a task is verified."""
+    return task.check, task.is_manual, task.criteria, task.problem, task.retries, task.seal, task.may
+
+
+def _kept(task: Task) -> tuple[object, ...]:
+    return task.title, task.status, task.verified, task.implements, task.body
+
+
+def _item(task: Task) -> str:
+    check = f"[VERIFY: `{inline(task.check.run)}`] " if task.check and "`" not in task.check.run else ""
+    return f"- {records.PROPOSED} {check}{task.id}. {inline(task.title)}"

@@ -8,12 +8,12 @@ from raymond.control.handle import RunHandle
 from raymond.errors import UsageError, WorkspaceError
 from raymond.faces.words import many
 from raymond.language.refusal import Refusal
-from raymond.loops import state, summary
+from raymond.loops import report, state
 from raymond.loops.branch import TIP, Branch
 from raymond.loops.formats.state_file import Status
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.next_item import PAUSE
-from raymond.loops.opening import Ask
+from raymond.loops.preflight import Ask
 from raymond.loops.settings import RALPH
 from raymond.loops.step import FAILS
 from raymond.machine.agent import ASKING, Agent
@@ -126,7 +126,7 @@ def note(project: Project, run: Run) -> None:
     path = loop.checkout.state(loop.loop)
     if loop.ledger.open and os.path.isdir(os.path.dirname(path)):
         status: Status = "stopping" if loop.is_stopping else "running"
-        left = tuple(summary.remaining(loop))
+        left = tuple(report.remaining(loop))
         state.write(path, loop.id, loop.settings, loop.ledger, status, left, pid=os.getpid())
 
 

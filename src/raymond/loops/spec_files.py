@@ -1,12 +1,13 @@
-"""The implementation specs of a project: docs/implementation/{N}-{name}/{N}.{M}-{topic}.md."""
+"""The implementation specs of a project, docs/implementation/{N}-{name}/{N}.{M}-{topic}.md, with their tasks."""
 
 import os
 from collections.abc import Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
 from raymond.loops.documents import SPECS, Documents
-from raymond.loops.formats import misspelt, task_spec
+from raymond.loops.formats import item_ids, misspelt, task_spec
 from raymond.loops.formats.queue_item import Doubt
 from raymond.loops.formats.task_spec import Task
 from raymond.patterns import regex
@@ -43,7 +44,7 @@ def areas(found: Documents) -> dict[str, int]:
     return {name: int(one[1]) for name in found.names(SPECS) if (one := _AREA.fullmatch(name))}
 
 
-def read(found: Documents) -> list[SpecFile]:
+def read_files(found: Documents) -> list[SpecFile]:
     """All specs, by their numbers; a link is none of them."""
     return sorted(_read(found), key=lambda one: (one.area, one.group, one.folder, one.name))
 
@@ -100,3 +101,57 @@ def _found(found: Documents) -> Iterator[tuple[str, int, int]]:
             numbers = _SPEC.fullmatch(name)
             if numbers and int(numbers[1]) == area:
                 yield os.path.join(SPECS, folder, name), area, int(numbers[2])
+
+
+class Placed(Struct, frozen=True):
+    """A task, and the spec that it is in, relative to the folder of documents."""
+
+    task: Task
+    place: str
+
+
+class Specs(Struct, frozen=True, dict=True):
+    """All of them."""
+
+    tasks: dict[str, Placed]
+    """By id, in the order of the ids."""
+    doubts: tuple[Doubt, ...]
+    twice: dict[str, tuple[str, ...]]
+    """Ids that several tasks have, and where each is."""
+
+    def in_group(self, name: str) -> list[Placed]:
+        """The tasks that a name stands for: a task with its repairs, a group `1.4`, or an area `1`."""
+        return self._groups.get(name, [])
+
+    @cached_property
+    def _groups(self) -> dict[str, list[Placed]]:
+        """The tasks by every name that stands for them."""
+        found: dict[str, list[Placed]] = {}
+        for id, placed in self.tasks.items():
+            for name in item_ids.names(id):
+                found.setdefault(name, []).append(placed)
+        return found
+
+    @cached_property
+    def implementing(self) -> dict[str, list[str]]:
+        """The ids of the tasks that say themselves which stories they are part of, by story."""
+        found: dict[str, list[str]] = {}
+        for id, placed in self.tasks.items():
+            for story in placed.task.implements:
+                found.setdefault(story, []).append(id)
+        return found
+
+
+def read_tasks(found: Documents) -> Specs:
+    """The specs as they are now."""
+    placed: dict[str, Placed] = {}
+    where: dict[str, list[str]] = {}
+    doubts = strays(found)
+    for spec in read_files(found):
+        doubts += [Doubt(one.message, one.line, spec.shown) for one in spec.doubts]
+        for task in spec.tasks:
+            where.setdefault(task.id, []).append(f"{found.shown(spec.shown)}:{task.line}")
+            placed.setdefault(task.id, Placed(task, spec.shown))
+    twice = {id: tuple(places) for id, places in where.items() if len(places) > 1}
+    ordered = {id: placed[id] for id in sorted(placed, key=task_spec.order)}
+    return Specs(ordered, tuple(doubts), twice)

@@ -1,9 +1,9 @@
-"""Start a loop: where its agents work, what it begins with, and what must hold before."""
+"""Start a loop: the commit that it begins with, where its agents work, and what must hold before."""
 
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import time
 
 from msgspec import Struct
@@ -20,14 +20,14 @@ from raymond.errors import BackendError, UsageError
 from raymond.language.policy import Policy
 from raymond.language.ways import Way
 from raymond.language.workflow import State
-from raymond.loops import checks, documents, finding, opening, start_point, state
-from raymond.loops.branch import TIP, Branch, borrowed
+from raymond.loops import checks, documents, finding, reasons, state
+from raymond.loops.branch import BASE, OWN, TIP, VOUCHED, Branch, borrowed
 from raymond.loops.documents import STATES, Documents, Folder, Stored, stored
-from raymond.loops.formats import state_file
+from raymond.loops.finding import Earlier
+from raymond.loops.formats import records, state_file
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.next_item import STOP
 from raymond.loops.settings import BRACES, RALPH, SESSION, STORIES, TASKS, VARIABLE, Settings
-from raymond.loops.start_point import StartPoint
 from raymond.loops.step import branch_of
 from raymond.machine.agent import SCRIPTED
 from raymond.machine.evaluators import SMALL
@@ -38,8 +38,13 @@ from raymond.store.project import Project
 from raymond.system import git
 from raymond.system.files import contents, make_private, private
 from raymond.system.files import replace as write_file
-from raymond.workspace import ability, publish
+from raymond.workspace import ability, carried, publish, tree
 from raymond.workspace import tree as trees
+from raymond.workspace.repository import Repository
+
+PLAN = "docs(loop): the plan"
+TAKEN = "chore(loop): uncommitted changes taken along"
+_MERGED = "chore(loop): merge what was committed since"
 
 WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "session")
 """The workflow of the loops over items."""
@@ -76,6 +81,130 @@ _PLACED = (
     "BEFORE.py",
 )
 """The states in which agents work, and those that have nothing but a gate."""
+
+
+_held: dict[str, int] = {}
+"""The locks that this process holds: path -> descriptor."""
+_SHOWN = 5
+
+
+# Where it begins
+
+
+class StartPoint(Struct, frozen=True):
+    """What a loop begins with; only objects of it exist until it is published."""
+
+    checkout: str
+    """The commit of the checkout as it stands, or as much of it as counts."""
+    start: str
+    """The commit that the first item begins with."""
+    vouched: str
+    """The trees with what decides checks: as it counts, and as a person left it."""
+    own: str
+    taken: list[str] = []
+    """Files that are not committed and were taken along."""
+    left_out: list[str] = []
+    """Files that look as if they had a secret in them."""
+    builds_on: str = ""
+    """The loop whose branch it continues."""
+
+    def publish(self, branch: Branch) -> None:
+        """Write the references of a loop that begins."""
+        repository, top, head = branch.repository, branch.top, git.head(branch.top)
+        known = repository.tree_of(self.start)
+        text = "raymond: what decides checks\n"
+        commits = [
+            self.start if one == known else repository.commit(one, [self.start], text, time())
+            for one in (self.vouched, self.own)
+        ]
+        publish.send(repository, top, [self.checkout, self.start, *commits], [head])
+        named = {BASE: self.checkout, VOUCHED: commits[0], OWN: commits[1], TIP: self.start}
+        for what, commit in named.items():
+            publish.ask(top, "update-ref", "--no-deref", branch.reference(what), commit)
+
+
+def find_start(
+    repository: Repository,
+    top: str,
+    kept: list[str],
+    *,
+    carry: list[str],
+    takes_all: bool,
+    since: str = "",
+    earlier: Earlier | None = None,
+) -> StartPoint:
+    """Work out where a loop begins; `kept` are its documents, which are always taken as they stand in the checkout.
+
+    `takes_all`: other files that are not committed are taken along too. `since` is the commit that was asked for.
+    """
+    head = git.head(top)
+    if since and since != head:
+        start = repository.tree_of(since)
+        return StartPoint(since, since, start, start)
+    tree.take_index(repository, top, head)
+    found = carried.survey(repository, top, carry)
+    old = repository.tree_of(head)
+    new = tree.snapshot(repository, top, found)
+    changes = repository.changes(old, new)
+    left_out = sorted(reasons.secret_files(repository, changes))
+    new = repository.changed(new, {path: changes[os.fsencode(path)][0] for path in left_out})
+    documents = repository.changes(old, new, kept)
+    plan = repository.changed(old, {os.fsdecode(path): entry for path, (_, entry) in documents.items()})
+    if not takes_all:
+        new = plan
+    start = head
+    for one, message in ((plan, PLAN), (new, TAKEN)):
+        if one != repository.tree_of(start):
+            start = repository.commit(one, [start], f"{message}\n", time())
+    taken = sorted(os.fsdecode(path) for path in repository.changes(old, new) if path not in documents)
+    point = StartPoint(start, start, new, new, taken, left_out)
+    return _on_top(repository, top, point, earlier) if earlier and not since else point
+
+
+def _on_top(repository: Repository, top: str, point: StartPoint, earlier: Earlier) -> StartPoint:
+    """The same on top of an earlier loop, unless the checkout has all of that."""
+    head = git.head(top)
+    mine = repository.tree_of(point.start)
+    theirs = repository.tree_of(earlier.tip)
+    # What that loop took along is the same change on both sides, and no conflict.
+    parents = [head] if publish.contains(top, head, earlier.base) else [head, earlier.base]
+    person = repository.commit(mine, parents, "the checkout\n", 0)
+    merged, conflicts = repository.merged(earlier.tip, person)
+    if conflicts:
+        merged = _united(repository, earlier, person, merged, conflicts)
+    if merged == mine:
+        return point
+    start = earlier.tip
+    if merged != theirs:
+        above = [earlier.tip] if publish.contains(top, earlier.tip, head) else [earlier.tip, head]
+        start = repository.commit(merged, above, f"{_MERGED if len(above) > 1 else PLAN}\n", time())
+    vouched, own = (_inherited(repository, merged, theirs, one) for one in (earlier.vouched, earlier.own))
+    return StartPoint(point.checkout, start, vouched, own, point.taken, point.left_out, earlier.id)
+
+
+def _united(repository: Repository, earlier: Earlier, person: str, merged: str, conflicts: list[str]) -> str:
+    """A merge in which both sides have only added entries to records."""
+    if others := [path for path in conflicts if path not in earlier.records]:
+        what = f"{earlier.id} is not merged, and conflicts with your checkout in {others[0]}"
+        hint = (
+            f"commit or stash your changes, git merge {earlier.name} and resolve it, or start without it: --from HEAD"
+        )
+        raise UsageError(what, hint=hint)
+    sides: list[Mapping[bytes, bytes]] = [repository.entries(one) for one in (earlier.tip, person)]
+    lines = {}
+    for path in conflicts:
+        entries = [one[os.fsencode(path)] for one in sides if os.fsencode(path) in one]  # a person may remove it
+        texts = [repository.ask("cat-file", "blob", one.split()[1].decode()).decode() for one in entries]
+        lines[path] = repository.put(entries[0].split()[0], records.united(*texts[:1], *texts[-1:]).encode())
+    return repository.changed(merged, lines)
+
+
+def _inherited(repository: Repository, merged: str, tip: str, vouched: str) -> str:
+    """What decides checks as it counted for the earlier loop, but where the person changed it since."""
+    differing = repository.changes(tip, vouched)
+    since = repository.changes(tip, merged)
+    lines = {os.fsdecode(path): new for path, (_, new) in differing.items() if path not in since}
+    return repository.changed(merged, lines)
 
 
 def way_of(project: Project, top: str, asked: str, loaded: Loaded, options: Choices) -> tuple[Way, str]:
@@ -162,7 +291,7 @@ def draft(
         rules = f"{repository.path}/info/exclude"  # the person's get these lines once the loop has begun
         write_file(rules, contents(rules) + "".join(f"{one}\n" for one in checkout.excluded()).encode())
         earlier = finding.earlier(before) if before and not since and before.run.is_over else None
-        point = start_point.find(
+        point = find_start(
             repository,
             top,
             checkout.kept,
@@ -194,10 +323,6 @@ def check_clean(checkout: Folder, point: StartPoint, why: str) -> None:
     if point.taken:
         hint = f"commit or stash them; agents would work here, because {why}" if why else "commit or stash them"
         raise UsageError(f"the checkout has changes that are not committed: {point.taken[0]}", hint=hint)
-
-
-_held: dict[str, int] = {}
-"""The locks that this process holds: path -> descriptor."""
 
 
 def check_alone(project: Project, checkout: Documents, settings: Settings, own: str = "") -> None:
@@ -301,7 +426,7 @@ def check_of(settings: Settings) -> State | None:
     """The check of the plain loop as a gate that can be tried; None without one."""
     if not settings.gate:
         return None
-    policy = Policy(gate=checks.read(checks.commands(settings.gates)), gate_timeout=settings.gate_timeout)
+    policy = Policy(gate=checks.read_checks(checks.gate_of(settings.gates)), gate_timeout=settings.gate_timeout)
     return State(name="check", kind="script", body="", line=1, policy=policy)
 
 
@@ -333,9 +458,9 @@ def introduction(settings: Settings, point: StartPoint | None) -> Iterator[str]:
     if point.builds_on:
         yield f"it continues what {point.builds_on} did, which is not merged; --from HEAD begins without that"
     if point.taken:
-        yield f"your changes that are not committed are taken along: {opening.few(point.taken)}"
+        yield f"your changes that are not committed are taken along: {few(point.taken)}"
     if point.left_out:
-        yield f"left out, because it looks like a secret: {opening.few(point.left_out)}"
+        yield f"left out, because it looks like a secret: {few(point.left_out)}"
 
 
 def begin(loaded: Loaded, choices: Choices, settings: Settings, draft: Draft | None) -> RunHandle:
@@ -375,3 +500,9 @@ def check_new(id: str) -> None:
     """Refuse an id with which no run can begin."""
     if not id.replace("-", "").replace("_", "").isalnum() or len(id) > 100:
         raise UsageError(f"`{id}` is not a valid id", hint="use up to 100 letters, digits, _ and -")
+
+
+def few(paths: list[str]) -> str:
+    """Some of them, and how many more there are."""
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return f"{', '.join(paths[:_SHOWN])}{more}"

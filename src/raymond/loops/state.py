@@ -1,17 +1,25 @@
-"""The state file of a loop, written from its ledger."""
+"""The state file of a loop, written from its ledger, and beside it the items that wait for a person."""
 
+import contextlib
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from time import time
 from typing import Any
 
 from raymond.loops import documents
 from raymond.loops.formats import state_file
+from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.state_file import CompletedItem, CompletedTask, FailedItem, FailedTask, Status
-from raymond.loops.ledger import NO_CHANGE, PASSED, Entry, Ledger
+from raymond.loops.ledger import NO_CHANGE, PASSED, REJECTED, REVIEW, Decided, Entry, Ledger
 from raymond.loops.settings import RALPH, STORIES, TASKS, Settings
+from raymond.store.run_folder import SETTLED, RunFolder
+from raymond.system.files import make_private
 
 VERSION = 1
+
+_DECIDED = "decided"
+"""The file in the folder of the loop with the items that a person has decided about."""
 
 
 def write(
@@ -26,7 +34,7 @@ def write(
     error: str = "",
 ) -> None:
     """Write a state file; what others have put into it stays. `error` says why the loop has failed."""
-    before = told(path)
+    before = contents_of(path)
     now = instant(time())
     began = before.get("startedAt") if before.get("workflow_id") == id else None
     known = _known(settings, ledger, status, snapshot, began or now, now)
@@ -37,7 +45,7 @@ def write(
 
 def note(path: str, id: str, settings: Settings, entry: Entry) -> None:
     """Write into a state file how an item has just ended; the next one that is written has the same."""
-    before = told(path)
+    before = contents_of(path)
     if before.get("workflow_id") != id:
         return
     now = instant(time())
@@ -55,10 +63,10 @@ def note(path: str, id: str, settings: Settings, entry: Entry) -> None:
 
 def is_of(path: str, id: str) -> bool:
     """Whether a state file tells of this loop."""
-    return told(path).get("workflow_id") == id
+    return contents_of(path).get("workflow_id") == id
 
 
-def told(path: str) -> dict[str, Any]:
+def contents_of(path: str) -> dict[str, Any]:
     try:
         return state_file.read(documents.beginning(path) or "{}")
     except state_file.Broken:
@@ -165,3 +173,50 @@ def _failed(entries: list[Entry]) -> tuple[FailedTask, ...]:
 def instant(when: float) -> str:
     """A time as state files have it."""
     return f"{datetime.fromtimestamp(when, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+# Items that wait for a person
+
+
+def waiting_of(ledger: Ledger) -> list[Entry]:
+    """Those of a loop."""
+    return [one for one in ledger.failed if one.verdict == REVIEW and one.kept]
+
+
+def note_waiting(folder: RunFolder, ledger: Ledger, entries: Iterable[Entry]) -> None:
+    """Note them in the folder of the run, or that a person has decided about all that did not count."""
+    verdicts = {one.verdict for one in ledger.failed}
+    text = SETTLED if verdicts == {REJECTED} else "".join(f"{one.number}\n" for one in entries)
+    if text or os.path.exists(folder.set_aside):
+        _write_waiting(folder.set_aside, text)
+
+
+def decided(folder: RunFolder) -> dict[str, Decided]:
+    """What a person has decided, by the keys of items."""
+    lines = (line.split("\t") for line in documents.read(_path_of_waiting(folder)).split("\n") if line)
+    return {key: Decided(commit, reason) for key, commit, reason in lines}
+
+
+def decide(folder: RunFolder, key: str, commit: str, reason: str = "") -> None:
+    """Write down that an item waits no longer."""
+    _write_waiting(
+        _path_of_waiting(folder), documents.read(_path_of_waiting(folder)) + f"{key}\t{commit}\t{one_line(reason)}\n"
+    )
+
+
+def revise_waiting(folder: RunFolder, ledger: Ledger) -> None:
+    """Write down what a loop that is over has come to since a person decided."""
+    text = ledger.write()
+    if decided(folder) and documents.read(folder.revised) != text:
+        _write_waiting(folder.revised, text)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder.state)  # it is made of the journal alone
+
+
+def _path_of_waiting(folder: RunFolder) -> str:
+    return os.path.join(os.path.dirname(folder.set_aside), _DECIDED)
+
+
+def _write_waiting(path: str, text: str) -> None:
+    make_private(os.path.dirname(path))
+    documents.write(path, text)

@@ -1,5 +1,6 @@
-"""The stories of a PRD as the source of a loop."""
+"""Stories of a PRD as items of a loop, with the tasks that they take."""
 
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from errno import EINVAL
 from typing import TYPE_CHECKING, Any
@@ -7,24 +8,187 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.loops import specs, story_items, task_items
-from raymond.loops.documents import PRD, PRD_STATUS, Documents
+from raymond.loops import checks, spec_files, task_source
+from raymond.loops.documents import PRD, PRD_STATUS, SPECS, Documents
 from raymond.loops.formats import foreign_text, prd, prd_status
+from raymond.loops.formats.prd import Story, StoryCheck
 from raymond.loops.formats.prd_status import Result
-from raymond.loops.formats.queue_item import Doubt, Item
+from raymond.loops.formats.queue_item import Doubt, Item, Metadata, Verification
 from raymond.loops.formats.state_file import Broken
 from raymond.loops.ledger import OWN_CHECK, PENDING, PLANNED, UNCHECKED, Entry, Ledger
-from raymond.loops.selection import Passed, select
 from raymond.loops.settings import Settings
-from raymond.loops.source import Looked
-from raymond.loops.specs import Specs
-from raymond.loops.story_items import Linked
+from raymond.loops.source import Looked, Passed, select
+from raymond.loops.spec_files import Placed, Specs
 
 if TYPE_CHECKING:
     from raymond.loops.item_run import ItemRun
 
+NO_TASKS = (
+    "it has no tasks: write **Implemented by:** 1.4.1 under it, or **Implements:** {id} under a task,"
+    " or let an agent propose some with --create-tasks"
+)
+_PROPOSED = (
+    "its tasks are proposed by an agent: look at {where}, remove the lines **Proposed:** yes, or --accept-proposed"
+)
+
+
+_UNCHECKED = "{task} has no check, so {id} cannot be verified{how}: give it a **Verification:**{or_else}"
+
 _UNJUDGED = "a person has to judge it"
 """What the history says of a story that was worked on."""
+
+
+class Linked(Struct, frozen=True):
+    """A story, and the names of the tasks that it takes."""
+
+    story: Story
+    names: tuple[str, ...]
+    waits_for: tuple[str, ...] = ()
+    """The stories that have to pass before it."""
+    is_pending: bool = False
+    """The work was done, and a person has to judge it."""
+
+
+def items_of(
+    linked: Linked, known: Specs, settings: Settings, closed: Collection[str] = ()
+) -> tuple[list[Item], list[Passed]]:
+    """What can be worked on for a story, in order; and what cannot, with the reason.
+
+    Tasks in `closed` are not tried again.
+    """
+    story = linked.story
+    own = _item(story, linked.names, settings)
+    found, missing = task_source.tasks_of(linked.names, known)
+    if why := _obstacle(linked, own, missing, found, known, settings):
+        return [], [Passed(own, why)]
+    if not found:
+        return [_planning(own, story)], []
+    left = [one for one in found if task_source.is_open(one.task)]
+    if task_source.is_verified_by_tasks(own):  # checks that an agent proposed, also those that were green before
+        own = replace(own, proposed=any(one.task.proposed for one in found))
+    if left and settings.runs_tasks:
+        return _tasks(own, left, known, settings, closed)
+    if task_source.is_verified_by_tasks(own):
+        checked = task_source.linked(own, linked.names, known, settings)
+        return _judged(checked, linked, settings) if isinstance(checked, Item) else ([], [Passed(own, checked)])
+    sections = [task_source.section(one, settings) for one in left]
+    details = task_source.joined([own.details, *sections], f"{settings.docs}/{SPECS}")
+    same = tuple(one.task.id for one in left if one.task.check in own.checks)
+    return _judged(replace(own, details=details, is_claimed=not left, tasks=same), linked, settings)
+
+
+def _judged(item: Item, linked: Linked, settings: Settings) -> tuple[list[Item], list[Passed]]:
+    """What only a person can judge is not worked on again, and waits where nobody can be asked."""
+    item = replace(item, is_claimed=item.is_claimed or (linked.is_pending and bool(item.criteria)))
+    if item.is_claimed and item.criteria and not settings.asks:
+        return [], [Passed(item, task_source.MANUAL)]
+    return [item], []
+
+
+def _obstacle(
+    linked: Linked, own: Item, missing: list[str], found: list[Placed], known: Specs, settings: Settings
+) -> str:
+    story = linked.story
+    if story.problem:
+        return story.problem
+    if linked.waits_for:
+        return f"{', '.join(linked.waits_for)} {'has' if len(linked.waits_for) == 1 else 'have'} to pass first"
+    if missing:
+        return f"there is no task {', '.join(missing)}, which implements it"
+    if twice := task_source.twice_of(found, known):
+        return twice
+    if not found and not settings.create_tasks:
+        return NO_TASKS.format(id=story.id)
+    left = [one for one in found if task_source.is_open(one.task)]
+    counts_tasks = task_source.is_verified_by_tasks(own)
+    is_manual = own.criteria or ((counts_tasks or settings.runs_tasks) and any(one.task.is_manual for one in left))
+    if settings.skip_manual and is_manual:
+        return "a person has to judge it (--skip-manual)"
+    proposed = [one for one in (found if counts_tasks else left) if one.task.proposed]
+    if proposed and not settings.accept_proposed:
+        return _PROPOSED.format(where=f"{settings.docs}/{proposed[0].place}")
+    blocked = [one.task for one in left if one.task.status == "blocked"]
+    if blocked and not settings.runs_tasks:
+        return f"task {blocked[0].id} is blocked: {blocked[0].reason or 'the spec says so'}"
+    return _unchecked(story, left, counts_tasks=counts_tasks) if settings.runs_tasks else ""
+
+
+def _unchecked(story: Story, left: list[Placed], *, counts_tasks: bool) -> str:
+    """Why a story could not pass once its tasks are done: one of them is never verified."""
+    tasks = [one.task for one in left if one.task.status != "blocked" and not one.task.problem]
+    bare = next((one.id for one in tasks if not one.check and not one.is_manual), "")
+    if not bare:
+        return ""
+    how, or_else = ("", "") if counts_tasks else (" with --task-loop", ", or leave out --task-loop")
+    return _UNCHECKED.format(task=bare, id=story.id, how=how, or_else=or_else)
+
+
+def _item(story: Story, names: tuple[str, ...], settings: Settings) -> Item:
+    check = story.check(has_tasks=bool(names))
+    commands = tuple(dict.fromkeys(check.commands()))
+    criteria = tuple(dict.fromkeys(_criteria(check, story)))
+    kind = (
+        Verification("command", checks.in_a_line(commands))
+        if commands
+        else Verification("manual" if criteria else "none")
+    )
+    return Item(
+        title=task_source.titled(f"{story.id}: {story.title}"),
+        verification=Verification("task-loop") if _names_tasks(check) else kind,
+        priority=story.priority,
+        metadata=Metadata(),
+        details=task_source.joined([story.body.strip()], f"{settings.docs}/{PRD}"),
+        raw="",
+        start=story.start,
+        end=story.end,
+        id=story.id,
+        place=PRD,
+        checks=commands,
+        criteria=criteria,
+        group=story.id,
+    )
+
+
+def _criteria(check: StoryCheck, story: Story) -> Iterator[str]:
+    if check.kind == "manual":
+        yield from check.criteria or story.criteria or (story.title,)
+    for part in check.parts:
+        yield from _criteria(part, story)
+
+
+def _names_tasks(check: StoryCheck) -> bool:
+    return check.kind == "tasks" or any(_names_tasks(part) for part in check.parts)
+
+
+def _planning(own: Item, story: Story) -> Item:
+    """An agent is to say which tasks the story takes."""
+    return replace(
+        own,
+        id=f"{story.id} tasks",
+        title=f"{own.title} (plan its tasks)",
+        verification=Verification(),
+        checks=(),
+        criteria=(),
+        is_plan=True,
+    )
+
+
+def _tasks(
+    own: Item, left: list[Placed], known: Specs, settings: Settings, closed: Collection[str]
+) -> tuple[list[Item], list[Passed]]:
+    """The tasks of a story as items of their own; the story is next when none of them is left."""
+    ready, passed = [], []
+    for placed in left:
+        item = task_source.item_of(placed, settings, own.id)
+        why = task_source.obstacle(item, placed.task, settings)
+        if why and item.verification.kind != "blocked":
+            passed.append(Passed(item, why))
+        else:
+            ready.append(item)
+    if all(one.id in closed or one.verification.kind == "blocked" for one in ready):
+        names = ", ".join(one.task.id for one in left)
+        passed.append(Passed(own, f"its tasks are not verified: {names}"))
+    return ready, passed
 
 
 class Unreadable(OSError):
@@ -41,7 +205,7 @@ class StorySource(Struct, frozen=True):
 
     def look(self, ledger: Ledger) -> Looked:
         """The stories that do not pass, with their tasks, and what of it can be worked on."""
-        known, read = specs.read(self.documents), prd.read(self.documents.read(PRD))
+        known, read = spec_files.read_tasks(self.documents), prd.read(self.documents.read(PRD))
         try:
             status = self._status()
         except Broken as error:
@@ -51,7 +215,7 @@ class StorySource(Struct, frozen=True):
         passed: list[Passed] = []
         closed = ledger.closed()
         for linked in self.failing(known, read.stories, status):
-            ready, others = story_items.items_of(linked, known, self.settings, closed)
+            ready, others = items_of(linked, known, self.settings, closed)
             items += ready
             passed += others
         chosen = select(items, ledger, self.settings)
@@ -62,7 +226,7 @@ class StorySource(Struct, frozen=True):
     def settled(self) -> str:
         """That every story within the scope passes."""
         stories = prd.read(self.documents.read(PRD)).stories
-        if not stories or self.failing(specs.read(self.documents), stories, self.status()):
+        if not stories or self.failing(spec_files.read_tasks(self.documents), stories, self.status()):
             return ""
         return f"{self.settings.story or 'every story'} passes already"
 
@@ -106,9 +270,9 @@ class StorySource(Struct, frozen=True):
         if entry.verdict == PLANNED:
             return
         if entry.verdict in (UNCHECKED, PENDING):
-            task_items.write_completed(work, work.item.tasks)
+            task_source.write_completed(work, work.item.tasks)
         else:
-            task_items.write_passed(work, work.item.tasks, by_person=bool(work.item.criteria))
+            task_source.write_passed(work, work.item.tasks, by_person=bool(work.item.criteria))
         if work.item.key == work.item.group:
             own = "own check: " if entry.verdict == OWN_CHECK else ""
             result: Result = "pending" if entry.verdict in (UNCHECKED, PENDING) else "passed"
@@ -118,7 +282,7 @@ class StorySource(Struct, frozen=True):
     def failed(self, work: "ItemRun", *, verdict: str, action: str, error: str, attempt: int) -> str:
         """The same for one that does not count."""
         if work.item.key != work.item.group:
-            return task_items.write_failed(
+            return task_source.write_failed(
                 work, work.item.key, verdict=verdict, action=action, error=error, attempt=attempt
             )
         self._record(work, "failed", f"{verdict}: {error.partition(chr(10))[0]}")

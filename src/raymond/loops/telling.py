@@ -1,21 +1,31 @@
-"""Tells what happens in a loop, event by event: once as people read it, once as the lines of its log have it."""
+"""Tells what happens in a loop: event by event, as the lines of its log, as its board in the live view."""
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from msgspec import Struct
 
+from raymond.drivers.face import Face, Quiet
 from raymond.faces import clock
 from raymond.faces.foreign_text import hung, width_of
-from raymond.faces.lines import MARGIN
+from raymond.faces.lines import MARGIN, Lines
+from raymond.faces.look import Look
+from raymond.faces.plain_text import plain
+from raymond.faces.rows import Piece, Row
 from raymond.faces.tail import Tail
-from raymond.loops import checks, markers, settings
-from raymond.loops.formats import records
+from raymond.loops import checks, settings
+from raymond.loops.formats import foreign_text, records
 from raymond.loops.formats.foreign_text import cut, error_line, last_line, one_line
-from raymond.loops.ledger import DONE, FAILED, IDLE, RED, Opened, opened
+from raymond.loops.ledger import DONE, FAILED, IDLE, RED, Ledger, Opened, opened
+from raymond.loops.loop_run import LoopRun, ledger_of
+from raymond.loops.next_item import PAUSE
+from raymond.loops.settings import RALPH, UNITS
 from raymond.loops.step import FAILS
+from raymond.machine.agent import Agent
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -36,8 +46,12 @@ from raymond.machine.events import (
     is_entry,
 )
 from raymond.machine.run import Run
+from raymond.store import exports
+from raymond.store.project import Project
 from raymond.store.records import Records
 from raymond.text import visible
+from raymond.views.checking import is_checking, why_red
+from raymond.views.questions import Question
 
 _WORK = ("WORK.md", "REJECTED.md")
 _START = "1_START.py"
@@ -45,6 +59,13 @@ _ASIDE = {_START: "Preparing the workspace, and trying the checks", "CLOSE.py": 
 """What is told of states that may take long."""
 _MOST = 200
 """Characters of what others wrote."""
+
+_BAR = 10
+_COMMITS = 3
+_NEXT = 3
+"""Titles of the queue that are named."""
+_PATIENCE = 2.0
+"""Seconds for which the queue is not read again."""
 
 
 class Told(Struct, frozen=True):
@@ -199,7 +220,7 @@ class Telling:
 
 
 def _ended_turn(said: str) -> str:
-    claims = ", and says it is done" if markers.claims(said) else ""
+    claims = ", and says it is done" if foreign_text.claims_done(said) else ""
     return f"The agent ended its turn{claims}"
 
 
@@ -210,10 +231,10 @@ def _verified(event: GateEnded) -> str:
 
 
 def _checked(event: GateEnded) -> str:
-    return f"Check {checks.shown(event)}"
+    return f"Check {checks.outcome_of(event)}"
 
 
-class Lines:
+class LoopLines:
     """What happened in a loop as lines on stdout, told afterwards."""
 
     def __init__(self, transcripts: str, tail: Tail, since: float) -> None:
@@ -231,3 +252,156 @@ class Lines:
                         line = f"[{clock.instant(decision.time)}] {told.sentence}"
                         self._tail.put("\n".join(hung(visible(line), MARGIN, width)) + "\n")
         self._tail.end()
+
+
+# In its log, and on the terminal of whoever watches
+
+
+class Screen(Protocol):
+    """Where a loop is told to whoever watches."""
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at it, and no program reads it."""
+
+    def on_note(self, text: str) -> None:
+        """Show a line."""
+
+    def tell(self, at: float, text: str) -> None:
+        """Show a line with its time."""
+
+
+def beside(first: Face, project: Project, id: str, loop: str) -> list[Face]:
+    """The faces of a loop: where there are only lines, its own take the place of those about agents and states."""
+    if isinstance(first, Lines):
+        quiet = Lines(quiet=True)
+        return [quiet, Narrator(project, id, loop, None if first.is_quiet else quiet)]
+    live = dress(first, project)
+    return [first, Narrator(project, id, loop, live)]
+
+
+def dress(face: Face, project: Project) -> Screen | None:
+    """Give a live view the board of the loop; None if the face is none."""
+    from raymond.faces.live import Live  # where there is one, it is loaded by now
+
+    if not isinstance(face, Live):
+        return None
+    face.give(LoopBoard(project))
+    return face
+
+
+class Narrator(Quiet):
+    """What happens in a loop, line by line: in a file for programs, and on a screen for whoever watches."""
+
+    def __init__(self, project: Project, id: str, loop: str, screen: Screen | None = None) -> None:
+        self._tree = project.tree
+        self.name = exports.log(project.tree, loop)
+        self._telling: Telling | None = None
+        self._transcripts = project.run(id).transcripts
+        self._screen = screen
+
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
+        """Write what they mean for the loop."""
+        if self._telling is None:
+            self._telling = Telling(self._transcripts)
+            self._telling.note(run)
+        lines = []
+        for decision in decisions:
+            when = datetime.fromtimestamp(decision.time, UTC)
+            for told in self._telling.of(decision):
+                line = records.log_line(when, told.line) if told.line else ""
+                lines += [f"{line}\n"] if line else []
+                self._show(decision.time, told, line)
+        if lines:
+            exports.append(self.name, self._tree, "".join(lines).encode("utf-8", "backslashreplace"))
+
+    def _show(self, at: float, told: Told, line: str) -> None:
+        if self._screen is None:
+            return
+        if not self._screen.is_terminal and line:
+            self._screen.on_note(line)
+        elif self._screen.is_terminal and told.sentence:
+            self._screen.tell(at, told.sentence)
+
+
+# Its board in the live view
+
+
+class LoopBoard:
+    """What a loop has handed on, and what stands in its queue."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._handed: str | None = None
+        self._ledger = Ledger()
+        self._queue: list[str] = []
+        self._most = 0
+        self._looked = float("-inf")
+
+    def rows(self, run: Run, look: Look, now: float) -> list[Row]:
+        """The rows of the loop, as far as there is something to say."""
+        self._read(run)
+        worker = next((one for one in run.agents.values() if "item" in (one.variables or {})), None)
+        item = _item(worker, look) if worker else []
+        return [self._progress(run, look), *item, *self._commits(), *self._next()]
+
+    def enter(self, asked: Question) -> str:
+        """Enter goes on with a loop that has paused, as its question says."""
+        return "continue" if asked.state == PAUSE else ""
+
+    def _read(self, run: Run) -> None:
+        """Take note of what was handed on; people edit the queue, so it is looked at now and then."""
+        main = run.agents.get("main")
+        handed = (main.visit.rest.input if main.visit.rest else main.visit.input) if main else ""
+        if handed != self._handed:
+            self._handed, self._ledger, self._looked = handed, ledger_of(run), float("-inf")
+        if time.monotonic() - self._looked > _PATIENCE:
+            loop = LoopRun(self._project, run)
+            self._most = loop.settings.most
+            self._queue = [] if loop.loop == RALPH else [one.title for one in loop.selection().ready]
+            self._looked = time.monotonic()
+
+    def _progress(self, run: Run, look: Look) -> Row:
+        ledger, most = self._ledger, self._most
+        unit = UNITS.get(run.start.loop, "item")
+        done, failed = len(ledger.done), len(ledger.failed) - len(ledger.red)
+        dot = (f" {look.dot} ", "dim")
+        used = f"{ledger.sessions} of {most}" if most else f"{ledger.sessions} (no limit)"
+        row: Row = [(f"{unit} {used}", "bold"), dot]
+        whole = most if run.start.loop == RALPH else ledger.whole(self._queue, most)
+        if whole:
+            row.append((f"{look.bar(min(done, whole) / whole, _BAR)} ", "green"))
+        row += [(f"{done} done", "green" if done else ""), dot, (f"{failed} failed", "red" if failed else "")]
+        return [*row, dot, (f"{len(self._queue):,} in the queue", "")] if run.start.loop != RALPH else row
+
+    def _commits(self) -> Iterator[Row]:
+        made = [one.commit[:12] for one in self._ledger.entries if one.commit]
+        if made:
+            named = ", ".join(reversed(made[-_COMMITS:]))
+            yield [("commits  ", "dim"), (f"{len(made)}: {named}{', ...' if len(made) > _COMMITS else ''}", "")]
+
+    def _next(self) -> Iterator[Row]:
+        if self._queue:
+            yield [("then     ", "dim"), (plain("; ".join(self._queue[:_NEXT])), "")]
+
+
+def _item(agent: Agent, look: Look) -> list[Row]:
+    """What an agent is at, and how its check stands."""
+    given = agent.variables or {}
+    attempt = (agent.prompted or {}).get("WORK.md", 1)
+    again = f" {look.dot} attempt {attempt}" if attempt > 1 else ""
+    item = opened(given["item"])
+    who = "a person" if item.criteria else "none"
+    check = [(plain(item.check), ""), *_found(agent, look)] if item.check else [(who, "")]
+    title = (plain(item.title), "bold")
+    return [[("item     ", "dim"), title, (again, "yellow")], [("check    ", "dim"), *check]]
+
+
+def _found(agent: Agent, look: Look) -> list[Piece]:
+    dot = (f" {look.dot} ", "dim")
+    if is_checking(agent):
+        return [dot, ("runs", "green")]
+    if red := why_red(agent):
+        return [dot, (f"red: {plain(red)}", "red")]
+    found = agent.visit.gate_result
+    return [dot, ("green", "green")] if found and found.verdict == "passed" else []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raymond.loops.commit_message import subject
+from raymond.loops.branch import subject
 
 
 @pytest.mark.parametrize(

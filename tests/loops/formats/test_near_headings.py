@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.loops import spec_files, specs
+from raymond.loops import spec_files
 from raymond.loops.documents import Documents, Folder
 from raymond.loops.formats import prd, task_spec
 from raymond.loops.formats.queue_item import Doubt
@@ -113,6 +113,6 @@ def test_a_file_with_tasks_that_is_not_where_a_spec_has_to_be_is_named(found: Do
         " name it implementation/{N}-{name}/{N}.{M}-{topic}.md, with the same N"
     )
     assert spec_files.strays(found) == [Doubt(message, 3, f"implementation/{name}") for name in names]
-    known = specs.read(found)
+    known = spec_files.read_tasks(found)
     assert [*known.tasks] == ["1.2.1"]
     assert [one.place for one in known.doubts] == [f"implementation/{name}" for name in names]

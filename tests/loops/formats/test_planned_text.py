@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raymond.language.check import Check
-from raymond.loops import proposing
+from raymond.loops import attempt
 from raymond.loops.formats import task_edit, task_spec
 from raymond.loops.formats.task_spec import Task
 
@@ -25,12 +25,12 @@ def task(words: str, title: str = "Write it", fields: str = "- command: sh check
 
 
 def written(reply: str) -> str:
-    return task_edit.planned("2.1", "Tasks of US-1", "US-1", proposing.read(reply))
+    return task_edit.planned("2.1", "Tasks of US-1", "US-1", attempt.proposed_tasks(reply))
 
 
 @given(TEXT, TEXT, TEXT)
 def test_whatever_an_agent_says_its_tasks_are_proposed_and_no_others_are_there(title: str, one: str, two: str) -> None:
-    tasks = proposing.read(f"{task(one, title)}\n### 1.1.2. Last\n\n{two}\n")
+    tasks = attempt.proposed_tasks(f"{task(one, title)}\n### 1.1.2. Last\n\n{two}\n")
     there = task_spec.read(task_edit.planned("2.1", f"Tasks of {title}", "US-1", tasks)).tasks
     assert [found.id for found in there] == [f"2.1.{at}" for at in range(1, len(tasks) + 1)]
     for found, planned in zip(there, tasks, strict=True):
@@ -76,5 +76,5 @@ def test_criteria_and_a_check_that_cannot_be_read_are_for_a_person() -> None:
 
 @pytest.mark.parametrize("command", ["sh x\x1b[2K", "sh \u202ex", "sh\xa0x"])
 def test_a_command_that_does_not_show_what_it_is_is_refused(command: str) -> None:
-    [planned] = proposing.read(task("-", fields=f"- command: {command}\n"))
+    [planned] = attempt.proposed_tasks(task("-", fields=f"- command: {command}\n"))
     assert not task_edit.is_as_planned(task_edit.planned("2.1", "-", "US-1", [planned]), "2.1", "US-1", [planned])

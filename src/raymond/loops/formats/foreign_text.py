@@ -124,3 +124,27 @@ def _uncommented(text: str) -> str:
         parts += [text[at : block.start].replace("<!--", "&lt;!--"), unmarked(text[block.start : block.stop])]
         at = block.stop
     return "".join([*parts, text[at:].replace("<!--", "&lt;!--")])
+
+
+COMPLETE_MARKER, FAILED_MARKER, ALL_DONE_MARKER = "ITERATION_COMPLETE", "ITERATION_FAILED", "LOOP_COMPLETE"
+_MARKERS = (COMPLETE_MARKER, FAILED_MARKER, ALL_DONE_MARKER)
+_PROMISE = regex(r"<promise>.*</promise>")
+
+
+def has_marker(text: str, marker: str) -> bool:
+    """Whether a message has the marker."""
+    return any(_bare_line(line) == marker for line in text.splitlines())
+
+
+def claims_done(text: str) -> bool:
+    """Whether a message says that the work is done."""
+    return has_marker(text, COMPLETE_MARKER) or has_marker(text, ALL_DONE_MARKER) or bool(_PROMISE.search(text))
+
+
+def without_markers(text: str) -> str:
+    """A message without any of them."""
+    return "\n".join(line for line in text.splitlines() if _bare_line(line) not in _MARKERS)
+
+
+def _bare_line(line: str) -> str:
+    return line.strip().strip("*`_ ")

@@ -4,9 +4,9 @@
 # retries: 2
 # ///
 
-from raymond.loops import iterations
+from raymond.loops import ralph
 from raymond.loops.item_run import ItemRun
 from raymond.loops.step import Step, document, end, tag
 
 step = Step()
-end(tag("result", document(iterations.aside(ItemRun(step)).write())))
+end(tag("result", document(ralph.aside(ItemRun(step)).write())))

@@ -4,7 +4,7 @@
 # retries: 2
 # ///
 
-from raymond.loops import iterations
+from raymond.loops import ralph
 from raymond.loops.step import Step, end
 
-end(*iterations.turn(Step()))
+end(*ralph.turn(Step()))

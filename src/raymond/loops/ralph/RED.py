@@ -4,9 +4,9 @@
 # retries: 2
 # ///
 
-from raymond.loops import iterations
+from raymond.loops import ralph
 from raymond.loops.item_run import ItemRun
 from raymond.loops.step import Step, end
 
 step = Step()
-end(iterations.red(ItemRun(step)))
+end(ralph.red(ItemRun(step)))

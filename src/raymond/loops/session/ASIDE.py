@@ -4,9 +4,9 @@
 # retries: 2
 # ///
 
-from raymond.loops import failing
+from raymond.loops import attempt
 from raymond.loops.item_run import ItemRun
 from raymond.loops.step import Step, end, tag
 
 step = Step()
-end(tag("goto", "COMMIT.py", {"input": failing.set_aside(ItemRun(step)).write()}))
+end(tag("goto", "COMMIT.py", {"input": attempt.set_aside(ItemRun(step)).write()}))

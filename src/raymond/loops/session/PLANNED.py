@@ -4,10 +4,10 @@
 # retries: 2
 # ///
 
-from raymond.loops import proposing
+from raymond.loops import attempt
 from raymond.loops.item_run import ItemRun
 from raymond.loops.step import Step, end, tag
 
 step = Step()
-state, given = proposing.prepare(ItemRun(step), step.input)
+state, given = attempt.prepare_plan(ItemRun(step), step.input)
 end(tag("goto", state, {"input": given}))

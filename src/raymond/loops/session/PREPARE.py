@@ -4,12 +4,12 @@
 # retries: 2
 # ///
 
-from raymond.loops import finishing
+from raymond.loops import attempt
 from raymond.loops.item_run import ItemRun
 from raymond.loops.step import Step, end, tag
 
 step = Step()
 run = ItemRun(step)
 reply = step.input
-state, given = finishing.prepare(run, reply)
+state, given = attempt.prepare(run, reply)
 end(tag("goto", state, {"input": given}))

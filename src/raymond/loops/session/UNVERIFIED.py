@@ -4,8 +4,8 @@
 # retries: 2
 # ///
 
-from raymond.loops import failing
+from raymond.loops import attempt
 from raymond.loops.step import Step, end, tag
 
 step = Step()
-end(tag("reset", step.settings.worker, {"input": failing.unverified(step.text("error"), step.text("gate"))}))
+end(tag("reset", step.settings.worker, {"input": attempt.unverified(step.text("error"), step.text("gate"))}))

@@ -9,8 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from raymond.faces.words import many
-from raymond.loops import checks, failing, finishing, markers, next_item, outcome, waiting
+from raymond.loops import attempt, checks, next_item, outcome, state
 from raymond.loops.branch import TIP
+from raymond.loops.formats import foreign_text
 from raymond.loops.formats.foreign_text import code, cut, error_line
 from raymond.loops.item_run import ItemRun, Work
 from raymond.loops.ledger import (
@@ -69,8 +70,8 @@ def collected(step: Step) -> Ledger:
     for one in json.loads(step.text("results") or "[]"):
         _take(step, ledger, one)
         ledger.open = None
-    ledger.settle(waiting.decided(step.folder))
-    waiting.note(step.folder, ledger, waiting.of(ledger))
+    ledger.settle(state.decided(step.folder))
+    state.note_waiting(step.folder, ledger, state.waiting_of(ledger))
     return ledger
 
 
@@ -105,8 +106,8 @@ def _finish(step: Step, ledger: Ledger, reply: str) -> None:
     said = [" ".join(one.split()) for line in reply.splitlines() for one in _PROMISE.findall(line.strip())]
     if settings.until and " ".join(settings.until.split()) in said:
         ledger.ended, ledger.why = "done", f'the agent said "{settings.until}"{_and_green(settings.gate)}'
-    elif markers.has(reply, markers.ALL_DONE) and not settings.until and not settings.goal:
-        ledger.ended, ledger.why = "done", f"the agent said {markers.ALL_DONE}{_and_green(settings.gate)}"
+    elif foreign_text.has_marker(reply, foreign_text.ALL_DONE_MARKER) and not settings.until and not settings.goal:
+        ledger.ended, ledger.why = "done", f"the agent said {foreign_text.ALL_DONE_MARKER}{_and_green(settings.gate)}"
     elif settings.gate and ledger.was_red and not settings.until and not settings.goal:
         ledger.ended, ledger.why = "done", "the check was red at the start and is green now"
 
@@ -181,7 +182,7 @@ def begin(step: Step, ledger: Ledger) -> list[str]:
         began=round(now + pause, 3),
         since=step.number,
         check=settings.gate,
-        checks=checks.commands(settings.gates),
+        checks=checks.gate_of(settings.gates),
         timeout=settings.gate_timeout,
     )
     write_state(step, ledger, "running")
@@ -244,7 +245,7 @@ def footer(settings: Settings, ledger: Ledger) -> str:
     if settings.until:
         told.append(f"When everything is done, and only then, write <promise>{settings.until}</promise>.")
     elif not settings.goal:
-        told.append(f"When nothing is left to do, write {markers.ALL_DONE} on a line of its own.")
+        told.append(f"When nothing is left to do, write {foreign_text.ALL_DONE_MARKER} on a line of its own.")
     last = ledger.entries[-1] if ledger.entries else None
     if last and not last.is_done and last.error:
         from raymond.machine.prompts import neutral
@@ -268,14 +269,14 @@ def prepare(run: ItemRun, reply: str) -> str:
         return _result(run, outcome.Outcome(verdict=verdict, ended=time()), reply)
     work = run.look(gate)
     if work.conflicts:
-        return tag("goto", "RED.py", {"input": f"{failing.CONFLICT}{', '.join(work.conflicts)}"})
+        return tag("goto", "RED.py", {"input": f"{attempt.CONFLICT}{', '.join(work.conflicts)}"})
     if work.review:
-        return tag("goto", "ASIDE.py", {"input": failing.aside_for(work.reason)})
+        return tag("goto", "ASIDE.py", {"input": attempt.aside_for(work.reason)})
     verdict = _verdict(run, work)
     ended = _outcome(work, gate, verdict, reply)
     if not work.changed:
         return _result(run, ended, reply)
-    state, given = finishing.hooked(run, work, ended)
+    state, given = attempt.hooked(run, work, ended)
     if state:
         return tag("goto", state, {"input": given or reply})
     ended.tree, ended.message = work.tree, given
@@ -283,7 +284,7 @@ def prepare(run: ItemRun, reply: str) -> str:
 
 
 def _outcome(work: Work, gate: dict[str, Any], verdict: str, reply: str) -> outcome.Outcome:
-    said = cut(markers.without(reply).strip().partition("\n\n")[0], 300)
+    said = cut(foreign_text.without_markers(reply).strip().partition("\n\n")[0], 300)
     return outcome.Outcome(
         verdict=verdict,
         notes=work.notes,
@@ -310,7 +311,7 @@ def _verdict(run: ItemRun, work: Work) -> str:
 def red(run: ItemRun) -> str:
     """The tag with which an iteration ends that is not green: its changes stay in the tree, or are committed anyway."""
     step = run.step
-    failure = failing.read(step.input, step.text("error"), step.text("gate"), step.gate)
+    failure = attempt.read_failure(step.input, step.text("error"), step.text("gate"), step.gate)
     verdict = RED if failure.is_red else failure.verdict
     ended = outcome.Outcome(verdict=verdict, error=failure.text, ended=round(time(), 3))
     if not run.settings.commits_anything:
@@ -318,7 +319,7 @@ def red(run: ItemRun) -> str:
     elif run.settings.commit == "always":
         work = run.look()
         if work.review:
-            return tag("goto", "ASIDE.py", {"input": failing.aside_for(work.reason)})
+            return tag("goto", "ASIDE.py", {"input": attempt.aside_for(work.reason)})
         if work.changed:
             ended.tree, ended.subjects = work.tree, work.subjects
             return tag("goto", "COMMIT.py", {"input": ended.write()})
@@ -328,7 +329,7 @@ def red(run: ItemRun) -> str:
 
 def aside(run: ItemRun) -> Entry:
     """An iteration that a person has to look at; the next one begins with the tip."""
-    ended = failing.set_aside(run)
+    ended = attempt.set_aside(run)
     ended.verdict = REVIEW
     if run.settings.commits_anything:
         run.step.follow()
