@@ -11,7 +11,7 @@ from statistics import median
 from report import Reading
 
 from raymond.language.check import Check
-from raymond.verifier import sealing
+from raymond.verifier import seal
 from raymond.verifier.assignment import Assignment
 from raymond.verifier.twin import twin_of
 
@@ -32,7 +32,7 @@ def gates(home: Path, files: int, rounds: int) -> dict[str, Reading]:
         floors.append(_cpu(lambda: sum(len(names) for _, _, names in os.walk(tree))))
         given = _given(home / f"seals{number}", number + 1)
         began = time.process_time()
-        made = sealing.seal_here(given, str(tree))
+        made = seal.seal_here(given, str(tree))
         sealed.append(time.process_time() - began)
         bare.append(_wall(lambda: subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True)))
         began = time.monotonic()

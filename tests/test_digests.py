@@ -28,7 +28,7 @@ def test_a_step_of_a_loop_and_a_seal_load_no_openssl() -> None:
     for module in (
         "raymond.loops.next_item",
         "raymond.loops.attempt",
-        "raymond.verifier.sealing",
+        "raymond.verifier.seal",
         "raymond.verifier.gate",
     ):
         code = f"import sys, {module}; print('_hashlib' in sys.modules)"

@@ -9,8 +9,7 @@ import pytest
 
 from raymond.backends import Backend, Setup
 from raymond.backends.command import CommandBackend
-from raymond.backends.replies import Replies
-from raymond.backends.scripted import ScriptedProgram, conversation
+from raymond.backends.scripted import Replies, ScriptedProgram, conversation
 from raymond.testing.backend_contract import BackendContract
 
 PROGRAM = """

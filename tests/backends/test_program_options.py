@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from raymond.backends import Setup, Turn
+from raymond.backends.agent_program import read_options
 from raymond.backends.claude import Claude
 from raymond.backends.codex import Codex
-from raymond.backends.program_options import read
 from raymond.errors import UsageError
 from raymond.store.trust import Trust
 
@@ -42,7 +42,7 @@ TRUSTED = Trust({"/": None})
 )
 def test_a_flag_that_gives_rights_or_is_raymonds_to_set_is_refused(name: str, args: list[str], refused: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read(name, {"args": args})
+        read_options(name, {"args": args})
     assert str(caught.value) == f"[backends.{name}] `args` cannot have `{refused}`"
     assert caught.value.hint
 
@@ -58,7 +58,7 @@ def test_a_flag_that_gives_rights_or_is_raymonds_to_set_is_refused(name: str, ar
 )
 def test_a_table_that_makes_no_sense_is_refused(table: dict[str, Any], error: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read("claude", table)
+        read_options("claude", table)
     assert str(caught.value) == error
 
 

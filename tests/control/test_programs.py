@@ -13,8 +13,8 @@ from msgspec.structs import replace
 import raymond
 from builders import Play
 from raymond import cli
-from raymond.backends import claude_payer
-from raymond.backends.payer import Payer, fingerprint
+from raymond.backends import claude_bill
+from raymond.backends.agent_program import Payer, fingerprint
 from raymond.control import programs
 from raymond.faces import words
 from raymond.machine.events import Program, ProgramAdded, RunResumed, RunStarted, StepFailed, StepStarted
@@ -73,16 +73,16 @@ CREDENTIALS = ".credentials.json"
 def test_another_key_address_or_cloud_account_is_another_payer(
     tmp_path: Path, before: dict[str, str], after: dict[str, str]
 ) -> None:
-    one, other = (claude_payer.of(environment, str(tmp_path), {}) for environment in (before, after))
+    one, other = (claude_bill.payer_of(environment, str(tmp_path), {}) for environment in (before, after))
     assert one != other
-    assert claude_payer.of({}, str(tmp_path), {"env": after}) == other, "the user's settings set variables too"
+    assert claude_bill.payer_of({}, str(tmp_path), {"env": after}) == other, "the user's settings set variables too"
 
 
 def test_another_account_that_is_logged_in_is_another_payer_but_fresh_credentials_are_not(tmp_path: Path) -> None:
     def logged_in(account: str, token: str) -> Payer:
         (tmp_path / CREDENTIALS).write_text(token)
         (tmp_path / ".claude.json").write_text(f'{{"oauthAccount": {{"accountUuid": "{account}"}}}}')
-        return claude_payer.of({"CLAUDE_CONFIG_DIR": str(tmp_path)}, str(tmp_path), {})
+        return claude_bill.payer_of({"CLAUDE_CONFIG_DIR": str(tmp_path)}, str(tmp_path), {})
 
     assert logged_in("a", "1") == logged_in("a", "2") != logged_in("b", "2")
     assert logged_in("a", "1").name == f"the subscription logged in at {tmp_path / CREDENTIALS}"
@@ -90,7 +90,7 @@ def test_another_account_that_is_logged_in_is_another_payer_but_fresh_credential
 
 def test_a_payer_is_shown_without_what_is_secret(tmp_path: Path) -> None:
     environment = {"ANTHROPIC_AUTH_TOKEN": KEY, "ANTHROPIC_BASE_URL": f"https://me:{KEY}@gate.example.org/v1?k={KEY}"}
-    found = claude_payer.of(environment, str(tmp_path), {})
+    found = claude_bill.payer_of(environment, str(tmp_path), {})
     assert (found.name, found.key, found.host) == ("the token in ANTHROPIC_AUTH_TOKEN", MARK, "gate.example.org")
     told = words.program(Program(name="claude", payer=found.name, host=found.host))
     assert told == "claude (paid by the token in ANTHROPIC_AUTH_TOKEN, at gate.example.org)"

@@ -1,6 +1,6 @@
 """Programs that nobody named before their first turn."""
 
-from raymond.drivers.lookout import Lookout
+from raymond.drivers.recovery import Lookout
 from raymond.machine.events import Program
 
 CODEX = Program(name="codex", version="0.170.0")

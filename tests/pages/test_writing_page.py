@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pages.reader import Reader, Typed, blocks, left_out, room_with_git
-from raymond.backends import replies
+from raymond.backends import scripted
 from raymond.errors import Diagnostic, WorkflowError
 from raymond.faces import errors as lines_module
 from raymond.language import lint, reading, tags, workflow
@@ -72,7 +72,7 @@ def test_a_script_in_the_page_for_authors_prints_what_can_be_read(body: str, tmp
 
 @pytest.mark.parametrize("body", snippets("yaml"))
 def test_replies_in_the_page_for_authors_can_be_used(body: str) -> None:
-    replies.Replies(body)  # raises where it cannot
+    scripted.Replies(body)  # raises where it cannot
 
 
 def test_a_mistake_in_the_page_for_authors_gets_the_error_shown_there() -> None:

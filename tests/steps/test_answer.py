@@ -12,7 +12,7 @@ import pytest
 from raymond.backends.guard import Guarded
 from raymond.language.reading import read
 from raymond.redaction import Secrets
-from raymond.steps.answer import SLICE, Answer, glimpse
+from raymond.steps.output import SLICE, Answer, glimpse
 from running import Ran, Room, until, zombie
 
 TOKEN = "q7Zr2LmX9vTb4KpW"

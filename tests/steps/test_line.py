@@ -3,7 +3,7 @@
 import pytest
 
 from raymond.redaction import Secrets
-from raymond.steps.line import LONG, Line
+from raymond.steps.output import LONG, Line
 
 SECRETS = Secrets.of({"MY_TOKEN": "q7Zr2LmX9vTb4KpW"})
 LINES = {

@@ -3,8 +3,7 @@
 import pytest
 
 from raymond.redaction import Secrets
-from raymond.steps.line import Line
-from raymond.steps.raw_lines import RawLines
+from raymond.steps.output import Line, RawLines
 
 SECRETS = Secrets.of({})
 KEY = ["-----BEGIN RSA PRIVATE KEY-----", *(f"{number}{'kQ7x+Zr2' * 7}abcdef=" for number in range(1, 5))]

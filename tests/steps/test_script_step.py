@@ -15,7 +15,7 @@ import pytest
 from raymond.machine.events import AgentFailed, AgentMoved, AgentStarted, StepFailed, StepFinished, StepStarted
 from raymond.steps import script_step
 from raymond.steps import step as step_module
-from raymond.steps.answer import SLICE
+from raymond.steps.output import SLICE
 from raymond.store.project import Project
 from raymond.system import processes
 from running import GO, Ran, Room, alive, until, zombie

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from raymond.language.check import Check
-from raymond.verifier import environment, sealing
+from raymond.verifier import checks, seal
 from raymond.verifier.assignment import Assignment, Found
 from raymond.verifier.gate import verify
 from raymond.verifier.seal import Seal
@@ -42,10 +42,10 @@ class Desk:
 
     def _given(self, **more: Any) -> Assignment:
         self.step += 1
-        env = environment.environment(self.seen, {}, str(self.folder / "caches"))
-        checks = tuple(Check(run=one) for one in self.checks)
+        env = checks.environment_of(self.seen, {}, str(self.folder / "caches"))
+        commands = tuple(Check(run=one) for one in self.checks)
         return Assignment(
-            checks=checks,
+            checks=commands,
             timeout=60.0,
             reruns=0,
             environment=env,
@@ -58,7 +58,7 @@ class Desk:
 
     def seal(self) -> Seal:
         given = self._given()
-        found = sealing.seal_here(given, str(self.tree))
+        found = seal.seal_here(given, str(self.tree))
         self.sealed = self.step
         return found
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.verifier import commands, makefiles
+from raymond.verifier import build_files, commands
 from verifier.desk import Desk
 
 LOOKS = "grep -q right answer.txt\n"
@@ -168,7 +168,7 @@ def test_variables_are_set_as_make_sets_them(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(
         "A = one\nA ?= two\nB += three\nB += four\nCC ?= five\ntest:\n\t$(A) $(B) $(CC)\n"
     )
-    assert makefiles.read(str(tmp_path)).lines["test"][0].split() == ["one", "three", "four", "five"]
+    assert build_files.read_recipes(str(tmp_path)).lines["test"][0].split() == ["one", "three", "four", "five"]
 
 
 def test_a_folder_with_signs_of_a_pattern_in_its_name_is_no_pattern(tmp_path: Path) -> None:

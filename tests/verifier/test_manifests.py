@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from raymond.verifier.manifests import counts_when_new, is_manifest, put_back, relevant
+from raymond.verifier.build_files import counts_when_new, is_manifest, put_back, relevant_part
 
 POM = (
     '<project xmlns="http://maven.apache.org/POM/4.0.0"><artifactId>a</artifactId><version>1</version>'
@@ -68,13 +68,13 @@ def test_a_dependency_is_free_and_what_is_said_about_tests_counts(
 ) -> None:
     assert is_manifest(name)
     assert old in text
-    assert relevant(name, text.replace(old, free).encode()) == relevant(name, text.encode())
-    assert relevant(name, text.replace(*decisive).encode()) != relevant(name, text.encode())
+    assert relevant_part(name, text.replace(old, free).encode()) == relevant_part(name, text.encode())
+    assert relevant_part(name, text.replace(*decisive).encode()) != relevant_part(name, text.encode())
 
 
 @pytest.mark.parametrize("name", ["pom.xml", "a.csproj", "package.json", "Cargo.toml"])
 def test_of_a_file_that_cannot_be_read_everything_counts(name: str) -> None:
-    assert relevant(name, b"dependencies { <") != relevant(name, b"dependencies { <<")
+    assert relevant_part(name, b"dependencies { <") != relevant_part(name, b"dependencies { <<")
 
 
 HOSTILE = [
@@ -99,7 +99,7 @@ HOSTILE = [
 def test_no_text_takes_long(name: str, piece: str) -> None:
     """A pattern that looks back at every place would not be done before the timeout of the tests."""
     text = (piece * (250_000 // len(piece))).encode()
-    assert relevant(name, text) == relevant(name, put_back(name, text, text))
+    assert relevant_part(name, text) == relevant_part(name, put_back(name, text, text))
 
 
 def test_a_dependency_stays_when_the_tables_of_the_tests_are_put_back() -> None:

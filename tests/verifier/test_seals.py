@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.verifier import tree
+from raymond.verifier import private_git
 from verifier.desk import Desk
 
 PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider"
@@ -284,9 +284,9 @@ def test_globs_seal_and_unseal(tmp_path: Path) -> None:
 
 def test_a_tree_of_too_many_files_is_not_walked_to_its_end(tmp_path: Path) -> None:
     desk = make(tmp_path)
-    assert len([*tree.walk(str(desk.tree), (), most=5)]) == 2
+    assert len([*private_git.walk(str(desk.tree), (), most=5)]) == 2
     with pytest.raises(OSError, match=r"there are more than 2 files in .*; run it in a repository of its own"):
-        list(tree.walk(str(desk.tree), (), most=2))
+        list(private_git.walk(str(desk.tree), (), most=2))
 
 
 @pytest.mark.slow
@@ -507,6 +507,6 @@ def test_a_repository_of_the_home_directory_is_not_the_tree_of_every_project_in_
 def test_a_directory_that_is_no_repository_and_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).touch()
-    tree.check_size(str(tmp_path), 3)
+    private_git.check_size(str(tmp_path), 3)
     with pytest.raises(OSError, match="there are more than 2 files in"):
-        tree.check_size(str(tmp_path), 2)
+        private_git.check_size(str(tmp_path), 2)

@@ -1,4 +1,4 @@
-"""Claude Code: what to start for a turn, and where its sessions are."""
+"""Claude Code: what to start for a turn, in which folder its settings and sessions are, and what it may touch."""
 
 import contextlib
 import glob
@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from raymond import pasted
@@ -20,21 +22,53 @@ from raymond.backends import (
     Setup,
     Trouble,
     Turn,
-    claude_folder,
-    claude_payer,
-    claude_rules,
-    instructions,
-    program_options,
+    agent_program,
+    claude_bill,
 )
-from raymond.backends.claude_guards import guards
+from raymond.backends.agent_program import Payer, as_table, decode
 from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.contract import NO_ACCOUNT
-from raymond.backends.json_lines import as_table, decode
-from raymond.backends.payer import Payer
+from raymond.patterns import regex
+from raymond.store import home as homes
 from raymond.store import versions
-from raymond.system import programs
+from raymond.store.trust import top_of
+from raymond.system import files, programs
 from raymond.system.files import foreign, make_private, private
 from raymond.workspace import home
+
+_NAMES = (
+    *("settings.json", "CLAUDE.md", "agents", "commands", "hooks"),
+    *("output-styles", "plugins", "rules", "skills"),
+)
+"""What a run gets copies of."""
+_OF_A_PROJECT = (
+    *("hasTrustDialogAccepted", "hasClaudeMdExternalIncludesApproved", "allowedTools"),
+    *("mcpServers", "enabledMcpjsonServers", "disabledMcpjsonServers"),
+)
+_STATE = ".claude.json"
+_LARGEST_STATE = 64 << 20
+
+_LARGEST_RECORD = 64 << 20
+
+_GUARDED_FOLDERS = frozenset(
+    {".git", ".vscode", ".idea", ".claude", ".husky", ".cargo", ".devcontainer", ".yarn", ".mvn"}
+)
+_GUARDED_FILES = frozenset(
+    (
+        *(".gitconfig", ".gitmodules", ".ripgreprc", ".mcp.json", ".claude.json", ".envrc"),
+        *(".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".bash_logout", ".profile"),
+        *(".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"),
+        *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs", ".pnpmfile.cjs"),
+        *("bunfig.toml", ".bunfig.toml", ".bazelrc", ".bazelversion", ".bazeliskrc"),
+        *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml"),
+        *("gradle-wrapper.properties", "maven-wrapper.properties", ".devcontainer.json", "pyrightconfig.json"),
+    )
+)
+
+# A rule holds a pattern as in .gitignore. `?` is not among these: the program does not understand it escaped, and as it
+# is it matches any character, itself included.
+_OF_PATTERNS = regex(r"[\\*\[\]!#]| (?= *\Z)")
+_OF_RULES = regex(r"[\\()]")
 
 OUTER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What an outer Claude Code sets for its children; everything else is the user's."""
@@ -65,6 +99,110 @@ _LENT = "the agent's program can read the login in {}; `claude setup-token` avoi
 _FIXED = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 
 
+# Its folder
+
+
+def own_folder(environment: Mapping[str, str] = os.environ) -> str:
+    """The person's own."""
+    return environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
+
+
+def furnish(folder: str, cwd: str) -> None:
+    """Make the folder of a run that works in `cwd`, once."""
+    home.furnish(folder, own_folder(), _NAMES, {_STATE: json.encode(_state(cwd))})
+
+
+def _state(cwd: str, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Of what the program remembers, the servers and what the person said of this project."""
+    path = os.path.join(environment.get("CLAUDE_CONFIG_DIR") or environment.get("HOME", ""), _STATE)
+    try:
+        known = decode(foreign(path, _LARGEST_STATE))
+    except OSError:
+        known = {}
+    top = top_of(cwd)
+    projects = {
+        path: {name: about[name] for name in _OF_A_PROJECT if name in about}
+        for path, about in as_table(known.get("projects")).items()
+        if isinstance(about, dict) and (_is_below(cwd, path) or _is_below(path, top))
+    }
+    return {"hasCompletedOnboarding": True, "mcpServers": as_table(known.get("mcpServers")), "projects": projects}
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def login() -> str:
+    """The folder of a login that Raymond has for itself, which all runs share.
+
+    The program renews a login in place and locks it by a folder beside this one. Both can be shared only as a whole,
+    so nothing else is in here.
+    """
+    return os.path.join(homes.find().path, "logins", "claude")
+
+
+# What the person trusts
+
+
+class _Folder(Struct, frozen=True, rename={"accepted": "hasTrustDialogAccepted"}):
+    accepted: bool = False
+
+
+class _Record(Struct, frozen=True):
+    projects: dict[str, _Folder] = {}
+
+
+def trusted_folders(environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Every folder for which the program asked, and the person agreed; none when its record cannot be read."""
+    folder = environment.get("CLAUDE_CONFIG_DIR") or environment.get("HOME", "")
+    try:
+        path = os.path.realpath(os.path.join(folder, ".claude.json"))
+        record = msgspec.json.decode(files.contents(path, _LARGEST_RECORD), type=_Record)
+    except (OSError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(path for path, one in record.projects.items() if one.accepted)
+
+
+# What it guards itself
+
+
+def guards(path: str) -> bool:
+    """Whether the program refuses to edit `path` even where edits are allowed."""
+    folder, name = os.path.split(path)
+    return name in _GUARDED_FILES or not _GUARDED_FOLDERS.isdisjoint((*folder.split("/"), name))
+
+
+# What it may do in Raymond's places
+
+
+def settings_of_turn(places: Places, task_folder: str) -> str:
+    """The settings for a turn; empty when there is nothing to say."""
+    said = {
+        "deny": [
+            *_rules("Read", places.hidden),
+            *_rules("Edit", (*places.hidden, *places.readable, *places.fixed)),
+        ],
+        # `--add-dir` would also load the skills, commands and agents it finds in these folders.
+        "allow": _rules("Read", places.readable),
+        "additionalDirectories": [task_folder] if task_folder else [],
+    }
+    permissions = {name: value for name, value in said.items() if value}
+    return json.encode({"permissions": permissions}).decode() if permissions else ""
+
+
+def _rules(tool: str, paths: Iterable[str]) -> list[str]:
+    """A rule on a folder covers it and all below it; behind a link it can only be read when both names are allowed."""
+    both = dict.fromkeys(one for path in paths for one in (path, os.path.realpath(path)))
+    return [f"{tool}(/{_escaped(path)})" for path in both]
+
+
+def _escaped(path: str) -> str:
+    return _OF_RULES.sub(r"\\\g<0>", _OF_PATTERNS.sub(r"\\\g<0>", path))
+
+
+# A turn
+
+
 class Claude:
     """Runs `claude -p`, one process for each turn, each in its own session."""
 
@@ -81,7 +219,7 @@ class Claude:
     )
 
     def __init__(self, setup: Setup) -> None:
-        self._options = program_options.read("claude", setup.options)
+        self._options = agent_program.read_options("claude", setup.options)
         self._program = self._options.program
         self._places = setup.places
         self._trust = setup.trust
@@ -93,7 +231,7 @@ class Claude:
         if problem:
             return Found(program=path, problem=problem, hint=_INSTALL, instead=NO_ACCOUNT)
         version, problem = versions.checked(path, "Claude Code", OLDEST, OUTER)
-        settings = _own_settings(claude_folder.own())
+        settings = _own_settings(own_folder())
         payer = self._payer(settings)
         hint = "" if payer.name else _LOG_IN
         if problem:
@@ -117,23 +255,23 @@ class Claude:
         return settings if named is None or "user" in named else {}
 
     def _payer(self, settings: dict[str, Any]) -> Payer:
-        return claude_payer.of(os.environ, claude_folder.own(), self._used(settings))
+        return claude_bill.payer_of(os.environ, own_folder(), self._used(settings))
 
     def login(self) -> Login:
         """A key or a token pays where there is one; a login is lent only from the folder that Raymond has for it."""
-        payer = self._payer(_own_settings(claude_folder.own()))
+        payer = self._payer(_own_settings(own_folder()))
         if payer.name and not payer.login:
             return Login()
-        folder = claude_folder.login()
-        if os.path.exists(os.path.join(folder, claude_payer.CREDENTIALS)):
+        folder = login()
+        if os.path.exists(os.path.join(folder, claude_bill.CREDENTIALS)):
             return Login(note=_LENT.format(folder))
         if not payer.login:
             return Login()
         problem = (
             f"the login in {payer.login} cannot be lent to a workspace: to renew it is to write beside your settings"
         )
-        again = f"(umask 077; {claude_payer.STORAGE}={pasted.word(folder, 'DIR')} claude auth login)"
-        hint = f"run `claude setup-token` and set {claude_payer.TOKEN}; or log in once more for workspaces: {again}"
+        again = f"(umask 077; {claude_bill.STORAGE}={pasted.word(folder, 'DIR')} claude auth login)"
+        hint = f"run `claude setup-token` and set {claude_bill.TOKEN}; or log in once more for workspaces: {again}"
         return Login(problem=problem, hint=hint)
 
     def command(self, turn: Turn) -> Command:
@@ -155,14 +293,14 @@ class Claude:
 
     def _housed(self, turn: Turn, command: Command) -> Command:
         """The same in a workspace: the folder of the run is where the person's own would be."""
-        own = os.path.abspath(claude_folder.own())
-        claude_folder.furnish(self._folder, turn.cwd)
+        own = os.path.abspath(own_folder())
+        furnish(self._folder, turn.cwd)
         if turn.base and not _session(turn.base, self._folder):
             self._fetch(turn.base)
         environment, folders = {**command.environment, "CLAUDE_CONFIG_DIR": own}, {own: self._folder}
         if self.login().note:
-            environment[claude_payer.STORAGE] = claude_folder.login()
-            shared = os.path.dirname(claude_folder.login())
+            environment[claude_bill.STORAGE] = login()
+            shared = os.path.dirname(login())
             folders[shared] = shared
         needs = self._payer(_own_settings(own)).needs
         return replace(command, environment=environment, needs=needs, folders=folders)
@@ -188,7 +326,7 @@ class Claude:
         own = "user" if named is None or "user" in named else ""
         flags = ["--setting-sources", own, "--strict-mcp-config"]
         # Who answers without tools needs no instructions for the work.
-        said = "" if turn.no_tools else instructions.read(turn.cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS)
+        said = "" if turn.no_tools else agent_program.read_instructions(turn.cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS)
         if not said:
             return flags, {}
         flags += ["--append-system-prompt-file", os.path.join(turn.spool, _IN_SPOOL)]
@@ -198,7 +336,7 @@ class Claude:
         rights = _each("--disallowedTools", (",".join((*_ASKS, *_ACTS_LATER)), *turn.disallowed_tools))
         rights += _each("--allowedTools", turn.allowed_tools)
         rights += ["--tools", ""] if turn.no_tools else []
-        settings = claude_rules.settings(self._closed(turn), turn.task_folder)
+        settings = settings_of_turn(self._closed(turn), turn.task_folder)
         rights += ["--settings", settings] if settings else []
         if turn.skip_permissions:
             return ["--dangerously-skip-permissions", *rights]
@@ -313,7 +451,7 @@ def _acts(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 def sessions(environment: Mapping[str, str] = os.environ) -> str:
     """Where Claude Code keeps conversations, a folder for each project."""
-    return os.path.join(claude_folder.own(environment), "projects")
+    return os.path.join(own_folder(environment), "projects")
 
 
 def _sessions(folder: str) -> str:

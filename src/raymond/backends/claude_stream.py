@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
+from raymond.backends.agent_program import as_table, decode, number
 from raymond.backends.claude_bill import Bill, Used
-from raymond.backends.json_lines import as_table, decode, number
 from raymond.machine.failures import REPORTED, Kind
 from raymond.machine.inputs import Spending
 

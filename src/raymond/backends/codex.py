@@ -1,38 +1,36 @@
-"""Codex: what to start for a turn, what its output means, and what it recorded of a conversation.
+"""Tell Codex whether it may use the settings of a project.
 
-Its output says in words why a turn failed; the record of the conversation, which is complete by then, names the error.
-So the record decides, and the words only where it is silent.
+Left to itself it writes into the user's settings that every project is trusted in which it may edit, and uses what it
+finds there. What it is told for one turn it neither asks about nor writes down.
 """
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import json
 from msgspec.structs import replace
 
-from raymond.backends import (
-    Abilities,
-    Command,
-    Found,
-    Login,
-    Places,
-    Reply,
-    Setup,
-    Turn,
-    codex_record,
-    codex_sandbox,
-    codex_trust,
-    program_options,
-)
+from raymond.backends import Abilities, Command, Found, Login, Places, Reply, Setup, Turn, agent_program, codex_record
+from raymond.backends.agent_program import Payer, as_table, decode, digest, fingerprint, host
 from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, home, priced, read
 from raymond.backends.contract import NO_ACCOUNT
-from raymond.backends.json_lines import as_table, decode
-from raymond.backends.payer import Payer, digest, fingerprint, host
+from raymond.patterns import regex
 from raymond.store import versions
+from raymond.store.trust import top_of
 from raymond.system import programs
 from raymond.workspace import home as workspace_home
+
+_INSTRUCTIONS = "AGENTS.md"
+_MOST_INSTRUCTIONS = 32 << 10
+"""Bytes; the program itself reads no more."""
+_NO_TEXT = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""What TOML does not take in a text as it is."""
+
+_NO_PATH = regex(r"[*?\[\x00-\x1f\x7f]")
+"""What the program takes for a pattern, or cannot take at all."""
 
 OUTER = (
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
@@ -82,6 +80,69 @@ _EDITING = ("", "acceptEdits", "auto")
 """The permission modes that let commands write; all others only let them read."""
 
 
+def trust_flags(cwd: str, own: Mapping[str, Any], *, is_trusted: bool, instructs: bool = True) -> list[str]:
+    """The flags for a turn in `cwd`; `own` are the user's settings, `instructs` hands on the project's instructions."""
+    if is_trusted:
+        return ["-c", _projects("trusted", top_of(cwd))]
+    told = ["-c", _projects("untrusted", os.path.realpath(cwd), top_of(cwd))]
+    said = (
+        _NO_TEXT.sub("", agent_program.read_instructions(cwd, _INSTRUCTIONS, _MOST_INSTRUCTIONS)) if instructs else ""
+    )
+    if said:
+        # These are left out with the settings. The user's own would be replaced, so they come first.
+        before = own.get("developer_instructions")
+        said = f"{before}\n\n{said}" if isinstance(before, str) and before else said
+        told += ["-c", f"developer_instructions={json.encode(said).decode()}"]
+    return told
+
+
+def _projects(level: str, *folders: str) -> str:
+    """A table, since the program splits the name of a setting at every dot, also at one in a path."""
+    named = (f'{json.encode(folder).decode()}={{trust_level="{level}"}}' for folder in dict.fromkeys(folders))
+    return f"projects={{{','.join(named)}}}"
+
+
+def sandbox_flags(turn: Turn, places: Places, own: Mapping[str, Any]) -> list[str]:
+    """The sandbox for `turn`; `own` is what the user's settings say of it."""
+    kept = list(dict.fromkeys(_kept((*places.hidden, *places.readable, *places.fixed))))
+    folders = [turn.task_folder] if turn.task_folder and not _inside(turn.task_folder, turn.cwd) else []
+    if not kept:
+        return ["--sandbox", "workspace-write", *_added(folders)]
+    folders += [root for root in _roots(own) if not any(_inside(root, place) for place in kept)]
+    return ["-c", 'default_permissions="raymond"', "-c", f"permissions.raymond={_profile(kept, own)}", *_added(folders)]
+
+
+def _kept(paths: Iterable[str]) -> Iterator[str]:
+    """The places that a profile can name: without one that is missing no command would start."""
+    for path in map(os.path.realpath, paths):
+        if os.path.exists(path) and not _NO_PATH.search(path):
+            yield path
+
+
+def _roots(own: Mapping[str, Any]) -> list[str]:
+    roots = own.get("writable_roots")
+    return [os.path.expanduser(root) for root in roots if isinstance(root, str)] if isinstance(roots, list) else []
+
+
+def _profile(kept: Iterable[str], own: Mapping[str, Any]) -> str:
+    closed = [*kept]
+    closed += [":slash_tmp"] if own.get("exclude_slash_tmp") is True else []
+    closed += [":tmpdir"] if own.get("exclude_tmpdir_env_var") is True else []
+    files = ",".join(f'{json.encode(path).decode()}="read"' for path in closed)
+    network = str(own.get("network_access") is True).lower()
+    return f'{{extends=":workspace",filesystem={{{files}}},network={{enabled={network}}}}}'
+
+
+def _added(folders: Iterable[str]) -> list[str]:
+    """Unlike the setting for writable folders, the flag adds to those of the user."""
+    return [part for folder in folders for part in ("--add-dir", folder)]
+
+
+def _inside(path: str, folder: str) -> bool:
+    path, folder = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([path, folder]) == folder
+
+
 class Codex:
     """Runs `codex exec`, one process for each turn, each in its own conversation."""
 
@@ -90,7 +151,7 @@ class Codex:
     can = Abilities(branches=True, continues=True, recalls=True, permission_modes=True)
 
     def __init__(self, setup: Setup) -> None:
-        self._options = program_options.read("codex", setup.options)
+        self._options = agent_program.read_options("codex", setup.options)
         self._program = self._options.program
         self._places = setup.places
         self._trust = setup.trust
@@ -116,7 +177,7 @@ class Codex:
             argv += ["-c", f"{name}=false"]
         is_trusted = self._trust.covers(turn.cwd) and not turn.no_tools
         # Who answers without tools needs no instructions for the work, which an agent could have written.
-        argv += codex_trust.flags(turn.cwd, _settings(home()), is_trusted=is_trusted, instructs=not turn.no_tools)
+        argv += trust_flags(turn.cwd, _settings(home()), is_trusted=is_trusted, instructs=not turn.no_tools)
         # A branch inherits none of the three from its conversation: pass all of them every time.
         argv += ["-m", turn.model] if turn.model else []
         argv += ["-c", f"model_reasoning_effort={turn.effort}"] if turn.effort else []
@@ -155,7 +216,7 @@ class Codex:
         if self._reads(turn):
             return ["--sandbox", "read-only"]
         places = Places() if turn.isolated else self._places
-        return codex_sandbox.flags(turn, places, as_table(_settings(home()).get("sandbox_workspace_write")))
+        return sandbox_flags(turn, places, as_table(_settings(home()).get("sandbox_workspace_write")))
 
     def _reads(self, turn: Turn) -> bool:
         """Whether it may only read."""

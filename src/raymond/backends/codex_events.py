@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from raymond.backends import Observation, Reply, Trouble, Turn
+from raymond.backends.agent_program import as_table, decode
 from raymond.backends.claude_stream import tool_line
 from raymond.backends.codex_record import Record, meter_of, priced
-from raymond.backends.json_lines import as_table, decode
 from raymond.machine.failures import Kind
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens, show

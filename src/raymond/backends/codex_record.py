@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raymond.backends import Turn
-from raymond.backends.json_lines import as_table, decode, number
+from raymond.backends.agent_program import as_table, decode, number
 from raymond.machine.inputs import Spending
 from raymond.machine.prices import Tokens
 from raymond.system.files import foreign

@@ -21,7 +21,7 @@ from raymond.store.trust import Trust
 from raymond.text import is_text
 
 if TYPE_CHECKING:
-    from raymond.backends.replies import Replies
+    from raymond.backends.scripted import Replies
 
 PROGRAMS = {"claude": "raymond.backends.claude:Claude", "codex": "raymond.backends.codex:Codex"}
 GROUP = "raymond.backends"
@@ -203,6 +203,6 @@ def _replies(start: RunStarted, beside: str) -> "Replies | None":
 
 @lru_cache(maxsize=1)
 def _read_replies(text: str, file: str) -> "Replies":
-    from raymond.backends.replies import Replies
+    from raymond.backends.scripted import Replies
 
     return Replies(text, file)

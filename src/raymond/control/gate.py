@@ -19,9 +19,9 @@ from raymond.machine import gates
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.system.stragglers import MARK, Marks
-from raymond.verifier import globs, sealing, twin
+from raymond.verifier import rules, seal, twin
 from raymond.verifier.assignment import Assignment, Found, Noted, Told, Work
-from raymond.verifier.environment import environment
+from raymond.verifier.checks import environment_of
 from raymond.verifier.gate import verify
 from raymond.verifier.seal import Seal
 
@@ -149,7 +149,7 @@ def _assignment(policy: Policy, folder: str, key: str) -> Assignment:
         checks=policy.gate,
         timeout=policy.gate_timeout or gates.TIMEOUT,
         reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
-        environment=environment(os.environ, more, os.path.join(folder, "caches")),
+        environment=environment_of(os.environ, more, os.path.join(folder, "caches")),
         key=key,
         step=_STEP,
         folder=os.path.join(folder, "seals"),
@@ -160,9 +160,9 @@ def _assignment(policy: Policy, folder: str, key: str) -> Assignment:
 
 def _seal(given: Assignment, tell: Callable[[Told], None]) -> Seal:
     began = time.monotonic()
-    sealed = sealing.seal_here(given, os.getcwd())
+    sealed = seal.seal_here(given, os.getcwd())
     for pattern in given.seal:
-        if not any(map(globs.matcher([pattern]), sealed.entries)):
+        if not any(map(rules.matcher([pattern]), sealed.entries)):
             tell(Noted(f"`seal: {pattern}` matches nothing here now"))
     took, count = durations.brief(time.monotonic() - began), len(sealed.entries)
     if count:

@@ -121,10 +121,10 @@ def _trust(name: str, tree: str, cwd: str, records: dict[str, dict[str, str]], t
     if trusts_now:
         known[tree] = _offered(tree, cwd)
     elif name == "claude":
-        from raymond.backends import claude_trust
+        from raymond.backends import claude
 
         # Codex writes into its own record by itself, so that says nothing about a person.
-        known |= dict.fromkeys(claude_trust.accepted())
+        known |= dict.fromkeys(claude.trusted_folders())
     return trusting.decide(tree, cwd, known)
 
 

@@ -13,8 +13,8 @@ from raymond import errors
 from raymond.backends import Backend, Direct
 from raymond.drivers.face import Face
 from raymond.drivers.housekeeping import Describe, Export, Upkeep
-from raymond.drivers.lookout import Look, Lookout
 from raymond.drivers.reception import Reception
+from raymond.drivers.recovery import Look, Lookout
 from raymond.drivers.signals import Signals
 from raymond.machine.agent import RUNNING, Agent, backend_of
 from raymond.machine.conductor import Conductor, Orders

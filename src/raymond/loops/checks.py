@@ -105,7 +105,7 @@ def _with(check: Check) -> str:
 def assignment(step: Step, checks: Sequence[Check] = (), seconds: float = 0.0, may: Iterable[str] = ()) -> "Assignment":
     """Checks as a gate of this run would run them."""
     from raymond.verifier.assignment import Assignment
-    from raymond.verifier.environment import environment
+    from raymond.verifier.checks import environment_of
 
     mark = os.environ.get(MARK, "")
     folder = step.folder.seals
@@ -113,7 +113,7 @@ def assignment(step: Step, checks: Sequence[Check] = (), seconds: float = 0.0, m
         checks=tuple(checks),
         timeout=seconds or step.settings.gate_timeout,
         reruns=1,
-        environment=environment(os.environ, {MARK: mark}, os.path.join(folder, "caches")),
+        environment=environment_of(os.environ, {MARK: mark}, os.path.join(folder, "caches")),
         cwd=step.cwd,
         key=mark.rpartition(":")[2].rpartition("/")[0],
         folder=folder,

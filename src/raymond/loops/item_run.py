@@ -14,7 +14,7 @@ from raymond.loops.formats import foreign_text, queue, records
 from raymond.loops.formats.queue_item import Item
 from raymond.loops.ledger import Opened
 from raymond.loops.step import Step
-from raymond.verifier import globs
+from raymond.verifier import rules
 from raymond.workspace import tree as trees
 from raymond.workspace.slot import Origin
 
@@ -102,7 +102,7 @@ class ItemRun:
         """What was done, and what about it a person has to see."""
         tree = self.take(gate)
         changes = self.repository.changes(self.origin.tree, tree)
-        may = globs.matcher(self.item.may)
+        may = rules.matcher(self.item.may)
         found = Work(
             tree=tree,
             changed=sorted(map(os.fsdecode, changes)),
@@ -157,8 +157,6 @@ class ItemRun:
                 found.proposed += records.proposals(said.pop(queue.TITLE, ""))
                 found.told |= said
             elif before.is_plan(os.fsdecode(raw)):
-                from raymond.loops import reasons
-
                 self.save(found.tree, 0, DOCUMENTS)
                 noticed, proposed = reasons.plan_changes(before.read(name), after.beginning(name), self.item.key, path)
                 found.notes += noticed

@@ -347,8 +347,6 @@ _EMPTY: dict[str, Any] = asdict(Entry(number=0, key="", title="", verdict="")) |
 
 def _base(key: str) -> str:
     """The task that a fix task was made for."""
-    from raymond.loops.formats import item_ids
-
     return item_ids.repaired(key)
 
 

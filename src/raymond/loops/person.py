@@ -29,7 +29,7 @@ from raymond.system import git
 from raymond.system.stragglers import MARK, Marks
 from raymond.verifier import placed
 from raymond.verifier.assignment import Assignment, Found, Printed, Told, Work
-from raymond.verifier.environment import environment
+from raymond.verifier.checks import environment_of
 from raymond.workspace import publish
 from raymond.workspace import tree as trees
 from raymond.workspace.place import Place
@@ -337,7 +337,7 @@ def _checked(
             checks=checks.read_checks(entry.checks or entry.check),
             timeout=entry.timeout or loop.settings.gate_timeout,
             reruns=1,
-            environment=environment(os.environ, {MARK: marks.of(1)}, f"{aside}/caches"),
+            environment=environment_of(os.environ, {MARK: marks.of(1)}, f"{aside}/caches"),
             cwd=loop.checkout.cwd,
             key=key,
             step=1,

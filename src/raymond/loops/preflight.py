@@ -125,8 +125,6 @@ def check_repository(top: str) -> None:
 
 def check_seen(checkout: Documents, found: Documents, since: str) -> None:
     """Refuse documents that git ignores: they would be on no branch. Another commit has documents of its own."""
-    from raymond.loops import spec_files
-
     if since and git.reference(checkout.top, since) != git.head(checkout.top):
         return
     newest = checkout.newest()

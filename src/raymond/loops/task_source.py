@@ -241,8 +241,6 @@ def write_failed(work: "ItemRun", id: str, *, verdict: str, action: str, error: 
 
 def _specs(work: "ItemRun") -> Specs:
     """The specs without tasks whose id another one has: nobody can say which of them is meant."""
-    from raymond.loops import spec_files
-
     found = spec_files.read_tasks(work.documents)
     return replace(found, tasks={id: one for id, one in found.tasks.items() if id not in found.twice})
 

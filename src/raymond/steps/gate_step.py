@@ -21,7 +21,7 @@ from raymond.system.processes import fork
 from raymond.system.stragglers import MARK
 from raymond.verifier import process
 from raymond.verifier.assignment import IN_WORDS, TAIL, Assignment, Began, Ended, Found, Noted, Printed, Told, Work
-from raymond.verifier.environment import environment
+from raymond.verifier.checks import environment_of
 
 _BY_SIGNAL = 128
 """What a program that ends because of a signal adds to its number, by custom."""
@@ -117,7 +117,7 @@ class GateStep(Step):
             with contextlib.suppress(UnicodeDecodeError):  # nobody has such a variable on purpose
                 given[name.decode()] = value.decode()
         more = {**self.job.policy.gate_env, MARK: self.host.marks.of(self.number)}
-        return environment(given, more, self._caches)
+        return environment_of(given, more, self._caches)
 
     def _end_early(self, error: OSError) -> None:
         cwd = self.job.cwd

@@ -11,9 +11,8 @@ from raymond import errors
 from raymond.machine.inputs import Interruption, Judged, Spending
 from raymond.steps.evaluation import chosen
 from raymond.steps.job import PatternJob
-from raymond.steps.shown_files import shown_files
 from raymond.steps.step import FAR, Host, Step
-from raymond.steps.working_directory import directories
+from raymond.steps.working_directory import directories, shown_files
 from raymond.system.files import contents, private
 from raymond.system.processes import spawn
 from raymond.system.stragglers import MARK

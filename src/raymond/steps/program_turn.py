@@ -12,10 +12,8 @@ from raymond.backends import Backend, Command, Observation, Reply, Trouble
 from raymond.backends.guard import Guarded
 from raymond.machine.inputs import Spending
 from raymond.steps import spool
-from raymond.steps.answer import SLICE
 from raymond.steps.job import TurnJob
-from raymond.steps.line import Line
-from raymond.steps.raw_lines import RawLines
+from raymond.steps.output import SLICE, Line, RawLines
 from raymond.steps.spool import MOST_LINE, remove
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host
 from raymond.steps.turn_step import TurnStep

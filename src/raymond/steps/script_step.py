@@ -17,13 +17,11 @@ from raymond.machine.failures import Kind
 from raymond.machine.inputs import Interruption, Output, Spending
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.redaction import Stream
-from raymond.steps import long_values
-from raymond.steps.answer import SLICE, Answer
+from raymond.steps import output
 from raymond.steps.job import ScriptJob
-from raymond.steps.out_file import VARIABLE, OutFile
-from raymond.steps.shown_files import shown_files
+from raymond.steps.output import SLICE, VARIABLE, Answer, OutFile
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host, Step
-from raymond.steps.working_directory import directories
+from raymond.steps.working_directory import directories, shown_files
 from raymond.store.transcripts import PUBLISH_EVERY
 from raymond.system.files import contents, make_private, private
 from raymond.system.processes import DEV_NULL, spawn
@@ -148,10 +146,10 @@ class ScriptStep(Step):
                 continue
             room -= len(raw)
             env[_BUILT_IN.get(name) or variable(name)] = raw
-        env[b"RAYMOND_INPUT_FILE"] = os.fsencode(self._file("input", long_values.plain(given)) if given else DEV_NULL)
+        env[b"RAYMOND_INPUT_FILE"] = os.fsencode(self._file("input", output.plain(given)) if given else DEV_NULL)
         if left_out:
             self._warn_of_input(left_out)
-            env[b"RAYMOND_VARS_FILE"] = os.fsencode(self._file("vars.json", long_values.as_json(values)))
+            env[b"RAYMOND_VARS_FILE"] = os.fsencode(self._file("vars.json", output.as_json(values)))
         env[b"RAYMOND_OUT"] = os.fsencode(self._out_file.path)
         env[b"RAYMOND_STEP_KEY"] = self.job.key.encode()
         env[MARK.encode()] = self.host.marks.of(self.number).encode()

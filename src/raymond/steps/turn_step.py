@@ -12,13 +12,12 @@ from raymond.language.policy import Policy, keeps_output, with_line
 from raymond.machine import evaluators
 from raymond.machine.decide import meant
 from raymond.machine.inputs import Failure, Interruption, Judged, Output, Spending
-from raymond.steps.answer import Answer, glimpse
 from raymond.steps.evaluation import chosen
 from raymond.steps.job import TurnJob
-from raymond.steps.shown_files import shown_files
+from raymond.steps.output import Answer, glimpse
 from raymond.steps.step import Host, Step
 from raymond.steps.talk import Talk, one_use
-from raymond.steps.working_directory import directories
+from raymond.steps.working_directory import directories, shown_files
 from raymond.store.transcripts import PUBLISH_EVERY
 
 _MATCHED = 500

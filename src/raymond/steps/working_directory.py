@@ -1,4 +1,4 @@
-"""`cd`: which directories an agent may change to."""
+"""Where an agent works, and the files there that a step asks to be shown with its question."""
 
 import os
 from collections.abc import Iterable
@@ -6,8 +6,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from raymond.language.refusal import Refusal
-from raymond.language.tags import Fork, Reset, Transition
+from raymond.language.tags import Ask, Fork, Reset, Transition
+from raymond.machine.asked_file import AskedFile
 from raymond.steps.job import Job
+from raymond.store import asked_files
 from raymond.system import git
 from raymond.text import is_text
 
@@ -60,3 +62,11 @@ def _real(path: str) -> str:
 def allowed(cwd: str, roots: tuple[str, ...]) -> list[str]:
     """Where agents may change to: the run's directory, the worktrees of its repository, and `roots`."""
     return [_real(cwd), *(_real(os.path.join(cwd, root)) for root in roots), *git.worktrees(cwd)]
+
+
+def shown_files(cwd: str, folder: str, asked: Iterable[Transition]) -> tuple[AskedFile, ...] | Refusal:
+    """What they are now, or why they cannot be shown."""
+    for one in asked:
+        if isinstance(one, Ask) and one.files.strip():
+            return asked_files.take(cwd, one.files, folder if folder != cwd else "")
+    return ()

@@ -1,6 +1,8 @@
-"""Checks: the commands of a gate in order, the first red one ends it."""
+"""The environment of a check: that of the run, without what could change the check unseen."""
 
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,15 +10,92 @@ from msgspec.structs import replace
 from raymond.digests import sha256
 from raymond.language.check import Check
 from raymond.machine.step_events import GREEN
-from raymond.patterns import unnumbered
+from raymond.patterns import regex, unnumbered
 from raymond.system.stragglers import Marks
 from raymond.text import visible
-from raymond.verifier import command, environment
+from raymond.verifier import command
 from raymond.verifier.assignment import TAIL, Assignment, Began, Ended, Found, Printed, Told, Where
 from raymond.verifier.command import HERE, Place, Result
 
+_UNSAFE = (
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "NODE_OPTIONS", "BASH_ENV", "ENV"),
+    *("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MAKELEVEL"),
+)
+_UNSAFE_BEGINNINGS = ("LD_", "GIT_", "RAYMOND_", "BASH_FUNC_")
+"""Variables with which an earlier step, or whoever started us, could change what a check does."""
+
+
+CACHES = ("MYPY_CACHE_DIR", "RUFF_CACHE_DIR")
+"""What tools remember beside the files that they read: an agent could have changed it."""
+
+_PRINTED = (
+    re.compile(r"^=*\s*(?P<line>.*\b\d+ passed\b.*) in [\d.]+s", re.MULTILINE),  # pytest
+    re.compile(r"^Tests:\s+(?P<line>.*\btotal\b.*)$", re.MULTILINE),  # jest
+    re.compile(r"^\s*Tests\s+(?P<line>\d+ passed.*)\(\d+\)$", re.MULTILINE),  # vitest
+    re.compile(r"^test result: \w+\. (?P<line>.*)$", re.MULTILINE),  # cargo
+    re.compile(r"^# tests (?P<total>\d+)$", re.MULTILINE),  # node, tap
+    re.compile(r"^Ran (?P<total>\d+) tests? in ", re.MULTILINE),  # unittest
+    re.compile(r"^(?P<total>\d+) examples?, ", re.MULTILINE),  # rspec
+    re.compile(r"^Tests run: (?P<total>\d+), .*Time elapsed", re.MULTILINE),  # maven
+)
+_RAN = regex(r"(?P<number>\d+) (?:passed|failed|errors?)\b")
+
 Tell = Callable[[Told], None]
 _REASON = 300
+
+
+def environment_of(given: Mapping[str, str], more: Mapping[str, str], caches: str) -> dict[str, str]:
+    """`given` as a check finds it, with `more`; what tools remember is kept in `caches`, and nowhere else."""
+    env = {
+        name: value for name, value in given.items() if name not in _UNSAFE and not name.startswith(_UNSAFE_BEGINNINGS)
+    }
+    env["PATH"] = os.pathsep.join(filter(os.path.isabs, env.get("PATH", os.defpath).split(os.pathsep)))
+    return {**env, **dict.fromkeys(CACHES, caches), **more}
+
+
+def apart(env: Mapping[str, str], name: str) -> dict[str, str]:
+    """`env` for a run whose tools remember nothing of any other."""
+    return {key: f"{value}-{name}" if key in CACHES else value for key, value in env.items()}
+
+
+def count_tests(output: str) -> int | None:
+    """How many tests ran; None when the output does not say."""
+    for pattern in _PRINTED:
+        found = [one.groupdict() for one in pattern.finditer(output)]
+        if found:
+            return sum(int(one["total"]) if "total" in one else _ran(one["line"]) for one in found)
+    return None
+
+
+def _ran(line: str) -> int:
+    return sum(int(one["number"]) for one in _RAN.finditer(line))
+
+
+def fewer_tests(now: str, before: str) -> str:
+    """In words that fewer tests ran now; empty when that is not so, or cannot be told."""
+    ran, had = count_tests(now), count_tests(before)
+    if ran is None or had is None or ran >= had:
+        return ""
+    return f"{ran} {'test' if ran == 1 else 'tests'} ran instead of {had}"
+
+
+class Written:
+    """Some files as they stand, to be compared with later; by size and time, so that nothing is read."""
+
+    def __init__(self, top: str, paths: Iterable[str]) -> None:
+        self._top = top
+        self._known = {path: self._look(path) for path in paths}
+
+    def names(self) -> list[str]:
+        """Those that were written to, or removed, since."""
+        return sorted(path for path, known in self._known.items() if known and self._look(path) != known)
+
+    def _look(self, path: str) -> tuple[int, int] | None:
+        try:
+            found = os.lstat(f"{self._top}/{path}")
+        except OSError:
+            return None
+        return found.st_size, found.st_mtime_ns
 
 
 class Ran(Struct, frozen=True):
@@ -51,7 +130,7 @@ def run(given: Assignment, tell: Tell, where: Where = "", place: Place = HERE) -
 def _check(given: Assignment, check: Check, tell: Tell, where: Where, place: Place) -> tuple[Found, str]:
     """Run one command, and once more when it is red: what is red by chance teaches agents to weaken tests."""
     seconds = check.timeout or given.timeout
-    env = environment.apart(given.environment, where) if where else given.environment
+    env = apart(given.environment, where) if where else given.environment
     for again in range(given.reruns + 1):
         tell(Began(check.run, again, where))
         result = command.run(check, seconds, env, lambda text: tell(Printed(text)), place)

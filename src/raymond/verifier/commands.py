@@ -10,7 +10,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from raymond.patterns import regex
-from raymond.verifier import decides, makefiles, readers
+from raymond.verifier import build_files, decides
 
 _BETWEEN = regex(r"[;&|()`<>\n{}]|\$\(")
 _ASSIGNED = regex(r"[A-Za-z_]\w*=(?P<value>.*)", re.DOTALL)
@@ -98,9 +98,9 @@ def above(folder: str) -> list[str]:
 def _add_words(found: Named, command: str, top: str, place: str) -> set[str]:
     """Add what the words of a command name that is there; the folders among it."""
     simple, folders = parts(command), set[str]()
-    compares = readers.compares(simple)
+    compares = build_files.compares(simple)
     for words in simple:
-        judged = frozenset[str]() if compares else readers.judged(words)
+        judged = frozenset[str]() if compares else build_files.judged_files(words)
         runs_all = any(os.path.basename(word) in _WHOLE for word in words[:3])  # also after `npx` or `env X=1`
         found.files |= _module(words, place, top)
         for word in words:
@@ -120,7 +120,7 @@ def _meant(word: str, cwd: str, top: str) -> Iterator[str]:
     """What a word may name that exists below `top`: `tests/test_a.py::test_b`, `--config=x.cfg`, `checks/*`."""
     given = assigned["value"] if (assigned := _ASSIGNED.match(word)) else word
     for one in {given, given.partition("::")[0], given.partition("=")[2], given.removeprefix("-C")} - {""}:
-        for path in (os.path.join(cwd, found) for found in makefiles.matching(one, cwd)):
+        for path in (os.path.join(cwd, found) for found in build_files.matching(one, cwd)):
             # What a link leads to is what the shell runs.
             for real in {path, os.path.realpath(path)}:
                 inside = _inside(real, top)
@@ -151,11 +151,11 @@ def _recipes(found: Named, words: Sequence[str], folder: str, top: str) -> Itera
     """The lines that a program runs in a folder, each with that folder; what is known of its files is added."""
     place, program = os.path.join(top, folder), words[0]
     if program in _SCRIPTED:
-        yield from ((folder, line) for line in _scripts(words, makefiles.text(os.path.join(place, "package.json"))))
+        yield from ((folder, line) for line in _scripts(words, build_files.text(os.path.join(place, "package.json"))))
     elif program in _TASKS:
         found.loaded.add(os.path.join(folder, _TASKS[program]))
     else:
-        recipes = makefiles.read(place, _PROGRAMS[program])
+        recipes = build_files.read_recipes(place, _PROGRAMS[program])
         reached = recipes.reached(_asked(words) or {""})
         found.targets |= reached & recipes.files if program != "just" else set()
         found.loaded |= {path for one in recipes.included if (path := _inside(os.path.join(place, one), top))}
@@ -189,7 +189,7 @@ def _imported(files: Iterable[str], top: str, here: str) -> set[str]:
         folder, name = os.path.split(path)
         if folder in ("", here) or decides.is_test(name) or not decides.TEST_FOLDERS.isdisjoint(folder.split("/")):
             continue
-        for one in _IMPORTED.finditer(makefiles.text(os.path.join(top, path))):
+        for one in _IMPORTED.finditer(build_files.text(os.path.join(top, path))):
             for candidate in {os.path.normpath(f"{folder}/{name}{end}") for name in _imports(one) for end in _ENDINGS}:
                 is_new = candidate.startswith(f"{folder}/") and candidate not in found and candidate != path
                 if is_new and os.path.isfile(os.path.join(top, candidate)):

@@ -8,12 +8,11 @@ from msgspec.structs import replace
 
 from raymond.redaction import Secrets
 from raymond.system import git
-from raymond.verifier import checks, seal, sealing
+from raymond.verifier import checks, seal
 from raymond.verifier.assignment import Assignment, Found, Noted
-from raymond.verifier.checks import Ran, Tell, listed
+from raymond.verifier.checks import Ran, Tell, Written, listed
 from raymond.verifier.decides import Change, digest_of
 from raymond.verifier.seal import Seal
-from raymond.verifier.written import Written
 
 _ROOM = 1 << 20
 """Bytes: a disk with less is full."""
@@ -25,12 +24,12 @@ _NAMED = 20
 def verify(given: Assignment, tell: Tell) -> Found:
     """Run the checks; what happens is told as it does."""
     began = time.monotonic()
-    sealed = seal.load(sealing.seal_path(given.folder, given.sealed)) if given.sealed else None
+    sealed = seal.load(seal.seal_path(given.folder, given.sealed)) if given.sealed else None
     if sealed and given.digest and sealed.digest != given.digest:
         reason = "the seal of this visit is not what was journaled: somebody has changed files of the run"
         return Found(verdict="could not start", reason=reason)
     if sealed and given.cwd and sealed.cwd != os.path.realpath(given.cwd):  # a person has moved the run
-        sealed = sealing.moved(given, sealed, os.path.realpath(given.cwd))
+        sealed = seal.moved_here(given, sealed, os.path.realpath(given.cwd))
     try:
         found = _sealed_gate(given, sealed, tell) if sealed else checks.run(given, tell).found
     except OSError as error:  # the tree cannot be read
@@ -46,7 +45,7 @@ def before(given: Assignment, tell: Tell) -> str:
 def _sealed_gate(given: Assignment, sealed: Seal, tell: Tell) -> Found:
     """The checks, and what their seal says about them."""
     top = sealed.rules.top
-    private = sealing.git_of(given, top)
+    private = seal.git_of(given, top)
     before = seal.changes(sealed)
     written = Written(top, private.tracked())
     here = checks.run(given, tell)
@@ -160,9 +159,7 @@ def _weigh(here: Ran, there: Ran, control: Ran, changes: list[Change]) -> Found:
     if not control.is_green:
         reason = f"it is red in a copy of the directory too, so nothing can be compared: {control.found.reason}"
         return replace(red, verdict="not comparable", reason=reason, twin="overlay")
-    from raymond.verifier import counts
-
-    less = counts.fewer(here.printed, there.printed)
+    less = checks.fewer_tests(here.printed, there.printed)
     which = listed([one.path for one in changes])
     reason = f"green only with the agent's {which}: as sealed, {red.reason}{f'; {less}' if less else ''}"
     return replace(red, verdict="review", reason=reason, twin="overlay")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.language.check import Check
-from raymond.verifier import checks, globs, vouched
+from raymond.verifier import checks, rules, vouched
 from raymond.verifier.assignment import Assignment, Found, Noted, Where, Work
 from raymond.verifier.checks import Ran, Tell, listed
 from raymond.verifier.decides import Change, How, digest_of
@@ -110,7 +110,7 @@ def _counted(
     room.keep_products()
     room.note_counted(work.tree)
     paths = [*differs.tests, *(one.path for one in differs.changes if accepted or one.how == "added")]
-    may = globs.matcher(given.unseal)
+    may = rules.matcher(given.unseal)
     paths += [path for path in {**work.old, **work.new} if may(path)]
     paths += vouched.moved_tests(differs, work.old, work.new)
     lines = {**followed, **{path: work.new.get(path, b"") for path in paths}}
@@ -122,7 +122,7 @@ def _outside(room: Room, given: Assignment, work: _Work) -> list[Change]:
     """What was changed although the work may only change other files."""
     if not given.may_change:
         return []
-    may = globs.matcher(given.may_change)
+    may = rules.matcher(given.may_change)
     below = os.path.relpath(given.cwd, given.work.top if given.work else given.cwd)
     prefix = "" if below == "." else f"{below}/"
     found = []
@@ -160,10 +160,8 @@ def _as_vouched(room: Room, given: Assignment, work: _Work, differs: Differences
         again = _run(room, given, tell, "twin")
         if again.is_green:
             return _Repeated(again, f"own tests: the command names {listed(sorted(own))}, which is new")
-    from raymond.verifier import moves  # nor this
-
-    found = moves.renamed(room.repository, room.counted or work.base, work.tree, work.deciding, differs)
-    if followed := moves.followed(room.repository, tree, found, work.deciding, work.old):
+    found = vouched.renamed(room.repository, room.counted or work.base, work.tree, work.deciding, differs)
+    if followed := vouched.followed(room.repository, tree, found, work.deciding, work.old):
         room.stand(room.repository.changed(tree, followed))
         again = _run(room, given, tell, "twin")
         if again.is_green:

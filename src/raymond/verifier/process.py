@@ -65,7 +65,7 @@ def _here(given: Assignment) -> Callable[[Tell], Found]:
 
 def _seal(given: Assignment, tell: Tell) -> Found:
     from raymond.verifier import gate
-    from raymond.verifier.sealing import seal_here
+    from raymond.verifier.seal import seal_here
 
     began = time.monotonic()
     try:

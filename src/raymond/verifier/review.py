@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from raymond.redaction import Secrets
 from raymond.system.files import make_private, replace
-from raymond.verifier import pack
+from raymond.verifier import seal as sealed_files
 from raymond.verifier.decides import Change
 from raymond.verifier.seal import Seal
 
@@ -56,7 +56,11 @@ def _sealed(packs: str, seal: Seal, path: str) -> bytes:
         return b""
     if entry.link:
         return os.fsencode(f"link to {entry.link}\n")
-    return pack.read(os.path.join(packs, entry.pack), entry.offset, entry.known[1]) if entry.pack else b"(too large)\n"
+    return (
+        sealed_files.read_pack(os.path.join(packs, entry.pack), entry.offset, entry.known[1])
+        if entry.pack
+        else b"(too large)\n"
+    )
 
 
 def _current(path: str) -> bytes:

@@ -19,9 +19,9 @@ from raymond.system.files import contents, make_private, private, replace
 from raymond.text import has_conflict
 from raymond.verifier import command, dependencies, vouched
 from raymond.verifier.assignment import Assignment, Noted, Told, Work
+from raymond.verifier.checks import CACHES
 from raymond.verifier.command import Result
 from raymond.verifier.decides import SKIPPED
-from raymond.verifier.environment import CACHES
 from raymond.verifier.rules import rules_of
 from raymond.verifier.vouched import Deciding, Entries
 from raymond.workspace import checkout, home, plan

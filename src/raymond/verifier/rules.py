@@ -1,17 +1,18 @@
-"""Rules: the table of what decides a check, applied to a tree. Fixed when the work begins, so no agent changes them."""
+"""Patterns of paths, as `seal` and `unseal` have them."""
 
 import os
+import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.verifier import commands, decides, globs
+from raymond.verifier import commands, decides
 from raymond.verifier.commands import above
 from raymond.verifier.decides import SKIPPED, TEST_FOLDERS, Part
-from raymond.verifier.tree import walk
+from raymond.verifier.private_git import walk
 
 _VIRTUAL = (".venv", "venv", "env")
 _SITE = ("site-packages", "dist-packages")
@@ -20,6 +21,35 @@ _LOADERS = frozenset(("", *_MODULES, *".js .cjs .mjs .jsx .ts .cts .mts .tsx .js
 """How files end that Python, node and Perl find without their ending."""
 _SAYS_HOW = ("package.json", "__init__.py")
 """What tells node and Python where the modules of a folder are found."""
+
+
+Listing: TypeAlias = Iterable[tuple[str, list[str], list[str]]]
+"""Folders, those above before those below, each with its files and its folders."""
+
+
+def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a path matches one of `patterns`.
+
+    One without a slash is compared with the name, one with a slash with the whole path; `**` stands for any folders,
+    and a pattern that ends in a slash for everything below a folder.
+    """
+    if not patterns:
+        return lambda _: False
+    found = re.compile("|".join(_regex(one) for one in patterns), re.DOTALL)
+    return lambda path: found.fullmatch(path) is not None
+
+
+def _regex(pattern: str) -> str:
+    pattern = pattern.removeprefix("./")
+    below = pattern.endswith("/")
+    pattern = pattern.strip("/")
+    anywhere = "/" not in pattern
+    parts = "".join(_piece(piece) for piece in re.split(r"(\*\*/|\*\*|\*|\?)", pattern) if piece)
+    return f"(?:{'(?:.*/)?' if anywhere else ''}{parts}{'/.*' if below else '(?:/.*)?'})"
+
+
+def _piece(piece: str) -> str:
+    return {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(piece) or re.escape(piece)
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -97,10 +127,6 @@ def joined(old: Rules, new: Rules, sealed: Iterable[str]) -> Rules:
     )
 
 
-Listing: TypeAlias = Iterable[tuple[str, list[str], list[str]]]
-"""Folders, those above before those below, each with its files and its folders."""
-
-
 def listing(paths: Iterable[str]) -> Listing:
     """The folders of these files."""
     found: dict[str, tuple[list[str], dict[str, None]]] = {"": ([], {})}
@@ -118,14 +144,14 @@ def listing(paths: Iterable[str]) -> Listing:
 
 def look(rules: Rules, there: Listing | None = None) -> Iterator[tuple[str, Part, bool]]:
     """Every file that decides, with what it is, and whether only a new one counts; of those `there`, or on disk."""
-    open_again = globs.matcher(rules.unseal)
+    open_again = matcher(rules.unseal)
     for path, part, only_new in _look(rules, walk(rules.top, rules.skipped) if there is None else there):
         if not open_again(path):
             yield path, part, only_new
 
 
 def _look(rules: Rules, there: Listing) -> Iterator[tuple[str, Part, bool]]:
-    wanted = globs.matcher(rules.seal)
+    wanted = matcher(rules.seal)
     scripts = {os.path.dirname(path) for path in rules.files if path.endswith(".py")}  # which Python looks at first
     for folder, files, below in there:
         prefix = f"{folder}/" if folder else ""

@@ -1,5 +1,6 @@
-"""Seal: what decides a check, as it was when the visit began; and what has changed since."""
+"""Pack: the contents of sealed files, one after the other in one file."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -9,16 +10,57 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.digests import sha256
-from raymond.system import files
-from raymond.verifier import manifests
+from raymond.system import files, git
+from raymond.system.files import make_private, private, sync, write_all
+from raymond.verifier import build_files
+from raymond.verifier.assignment import Assignment
 from raymond.verifier.decides import Change, Part
-from raymond.verifier.pack import Pack
-from raymond.verifier.rules import Rules, hides, joined, look, modules
+from raymond.verifier.private_git import PrivateGit, check_size, git_at, short, top_of
+from raymond.verifier.rules import Rules, hides, joined, look, modules, rules_of
+
+_AT_ONCE = 8 << 20
 
 _SHORT = 1000
 """Bytes of a file for which OpenSSL is not worth its loading."""
 _LARGEST = 64 << 20
 """Bytes of a sealed file that is kept as a copy; a larger one that changed cannot be put back."""
+
+_LAST = "last"
+
+
+class Pack:
+    """Collects the contents of one seal."""
+
+    def __init__(self, path: str) -> None:
+        self.name = os.path.basename(path)
+        self._fd = private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self._pending = bytearray()
+        self._written = 0
+
+    def add(self, content: bytes) -> int:
+        """Where it is."""
+        offset = self._written + len(self._pending)
+        self._pending += content
+        if len(self._pending) > _AT_ONCE:
+            self._write()
+        return offset
+
+    def close(self) -> None:
+        """Wait until the disk has it all."""
+        self._write()
+        sync(self._fd)
+        os.close(self._fd)
+
+    def _write(self) -> None:
+        write_all(self._fd, self._pending)
+        self._written += len(self._pending)
+        self._pending = bytearray()
+
+
+def read_pack(path: str, offset: int, size: int) -> bytes:
+    """What was added there."""
+    with open(path, "rb", buffering=0) as file:
+        return os.pread(file.fileno(), size, offset)
 
 
 class Entry(Struct, frozen=True, array_like=True, gc=False):
@@ -129,7 +171,7 @@ def _changes(seal: Seal) -> Iterator[Change]:
 
 def _decides(path: str) -> bool:
     try:
-        return os.lstat(path).st_size > _LARGEST or manifests.counts_when_new(os.path.basename(path), _read(path))
+        return os.lstat(path).st_size > _LARGEST or build_files.counts_when_new(os.path.basename(path), _read(path))
     except OSError:
         return True
 
@@ -169,7 +211,7 @@ def _compared(top: str, path: str, entry: Entry) -> Change | None:
         is_touched = entry.part == "target" and found.st_mtime_ns != entry.known[2]  # which is all that make looks at
         return Change(path, "changed", f"{digest} {found.st_mtime_ns}") if is_touched else None
     is_manifest = entry.relevant and digest and same_rights and found.st_size <= _LARGEST
-    if is_manifest and manifests.relevant(os.path.basename(path), _read(whole)) == entry.relevant:
+    if is_manifest and build_files.relevant_part(os.path.basename(path), _read(whole)) == entry.relevant:
         return None
     return Change(path, "changed", digest)
 
@@ -190,7 +232,7 @@ def _entry(top: str, path: str, part: Part, pack: Pack, former: Entry | None) ->
         content = _read(whole)
     except OSError:
         return None  # nobody can read it, or it has just gone
-    relevant = manifests.relevant(os.path.basename(path), content) if part == "manifest" else ""
+    relevant = build_files.relevant_part(os.path.basename(path), content) if part == "manifest" else ""
     return Entry(part, _known(found), found.st_mode, _digest(content), relevant, pack.name, pack.add(content))
 
 
@@ -250,3 +292,84 @@ def load(path: str) -> Seal:
     """Read what `save` wrote."""
     with open(path, "rb") as file:
         return msgspec.json.decode(file.read(), type=Seal)
+
+
+# Before the work begins
+
+
+def seal_here(given: Assignment, cwd: str) -> Seal:
+    """Seal `cwd` for the checks of `given`; the seal is on the disk when this returns."""
+    top = _top(given, cwd)
+    if not os.path.lexists(os.path.join(top, ".git")):
+        check_size(top)
+    private, commit = git_of(given, top), git.head(top)
+    make_private(given.folder)
+    private.prepare(commit)
+    skipped, ignored = private.ignored(commit)
+    rules = rules_of(
+        top,
+        cwd,
+        [one.run for one in given.checks],
+        skipped=skipped,
+        ignored=ignored,
+        path=given.environment.get("PATH", os.defpath),
+        seal=given.seal,
+        unseal=given.unseal,
+    )
+    pack = Pack(os.path.join(given.folder, f"{given.step}.pack"))
+    try:
+        found = make(rules, cwd, commit, pack, _former(given, top))
+        if given.sealed:
+            handed = load(seal_path(given.folder, given.sealed))
+            found = over(moved_here(given, handed, cwd) if handed.cwd != cwd else handed, found)
+    finally:
+        pack.close()
+    path = seal_path(given.folder, given.step)
+    save(found, path)
+    _remember(given, top, path)
+    return found
+
+
+def moved_here(given: Assignment, sealed: Seal, cwd: str) -> Seal:
+    """A seal in the directory that a person has moved its run to."""
+    found = moved(sealed, cwd, _top(given, cwd))
+    top = found.rules.top
+    git_of(given, top).prepare(git.head(top))
+    return found
+
+
+def _top(given: Assignment, cwd: str) -> str:
+    """The tree of `cwd`: not a repository of the home directory that knows nothing of it, which keeps settings."""
+    top, home = top_of(cwd), given.environment.get("HOME", "")
+    if top == cwd or not home or top != os.path.realpath(home):
+        return top
+    private, commit = git_of(given, top), git.head(top)
+    make_private(given.folder)
+    private.prepare(commit)
+    return top if private.tracks(commit, os.path.relpath(cwd, top)) else cwd
+
+
+def seal_path(folder: str, step: int) -> str:
+    """Where the seal that this step made is."""
+    return os.path.join(folder, f"{step}.seal")
+
+
+def git_of(given: Assignment, top: str) -> PrivateGit:
+    """The run's own git directory for a tree."""
+    return git_at(given.folder, top)
+
+
+def _former(given: Assignment, top: str) -> Seal | None:
+    """The last seal of this tree: what has not changed since is not read again."""
+    try:
+        return load(os.path.join(given.folder, f"{_LAST}-{short(top)}"))
+    except (OSError, ValueError):
+        return None
+
+
+def _remember(given: Assignment, top: str, path: str) -> None:
+    last = os.path.join(given.folder, f"{_LAST}-{short(top)}")
+    aside = f"{last}.{given.step}"
+    with contextlib.suppress(OSError):
+        os.link(path, aside)
+        os.replace(aside, last)

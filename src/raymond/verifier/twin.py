@@ -18,7 +18,8 @@ from msgspec import Struct
 from raymond.patterns import regex
 from raymond.system import folders
 from raymond.system.files import make_private
-from raymond.verifier import manifests, overlay, pack
+from raymond.verifier import build_files, overlay
+from raymond.verifier import seal as sealed_files
 from raymond.verifier.command import Place
 from raymond.verifier.decides import Change
 from raymond.verifier.seal import Entry, Seal, content, digest_now
@@ -103,9 +104,9 @@ def _compiled(top: str, changes: Sequence[Change]) -> Iterator[str]:
 
 def _content(seal: Seal, path: str, entry: Entry, packs: str) -> bytes:
     """What a file is to have: as it was sealed, but for what of a manifest decides nothing."""
-    sealed = pack.read(os.path.join(packs, entry.pack), entry.offset, entry.known[1])
+    sealed = sealed_files.read_pack(os.path.join(packs, entry.pack), entry.offset, entry.known[1])
     current = content(f"{seal.rules.top}/{path}") if entry.part == "manifest" else b""
-    return manifests.put_back(os.path.basename(path), sealed, current) if current else sealed
+    return build_files.put_back(os.path.basename(path), sealed, current) if current else sealed
 
 
 def _overlay(seal: Seal, files: list[dict[str, Any]], folder: str) -> Place:

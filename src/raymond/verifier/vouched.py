@@ -4,11 +4,14 @@ Both are trees of git that Raymond made, so nothing is read from a folder that a
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from msgspec import Struct
 
-from raymond.verifier import manifests
+from raymond.patterns import regex
+from raymond.verifier import build_files
 from raymond.verifier.decides import SKIPPED, Change, How, Part
 from raymond.verifier.rules import Rules, hides, is_of_tests, listing, look, modules
 from raymond.workspace.repository import Repository
@@ -16,6 +19,10 @@ from raymond.workspace.repository import Repository
 _LINK = b"120000 "
 Entries = Mapping[str, bytes]
 """Path -> mode and blob."""
+
+_PLAIN = regex(r"(?:[A-Za-z_][\w-]*/)*[A-Za-z_][\w-]*")
+"""A path without what it ends in, each part of which can be a name in a program."""
+_MOST = 1 << 20
 
 
 class Deciding(Struct, frozen=True):
@@ -101,11 +108,11 @@ def _is_same(repository: Repository, part: Part, path: str, old: bytes, new: byt
         return False
     name = os.path.basename(path)
     before, after = (content(repository, one) for one in (old, new))
-    return manifests.relevant(name, before) == manifests.relevant(name, after)
+    return build_files.relevant_part(name, before) == build_files.relevant_part(name, after)
 
 
 def _counts(repository: Repository, path: str, entry: bytes) -> bool:
-    return manifests.counts_when_new(os.path.basename(path), content(repository, entry))
+    return build_files.counts_when_new(os.path.basename(path), content(repository, entry))
 
 
 def content(repository: Repository, entry: bytes) -> bytes:
@@ -118,7 +125,7 @@ def put_back(repository: Repository, tree: str, found: Differences, old: Entries
     lines: dict[str, bytes] = dict.fromkeys(found.tests, b"")
     for change in found.changes:
         entry = old.get(change.path, b"")
-        if change.how == "changed" and manifests.is_manifest(os.path.basename(change.path)):
+        if change.how == "changed" and build_files.is_manifest(os.path.basename(change.path)):
             entry = _joined(repository, change.path, old[change.path], new[change.path])
         lines[change.path] = entry
     return repository.changed(tree, lines)
@@ -127,7 +134,7 @@ def put_back(repository: Repository, tree: str, found: Differences, old: Entries
 def _joined(repository: Repository, path: str, old: bytes, new: bytes) -> bytes:
     """A manifest with the part that decides as it was: a dependency that the work needs stays."""
     before, after = (content(repository, one) for one in (old, new))
-    joined = manifests.put_back(os.path.basename(path), before, after)
+    joined = build_files.put_back(os.path.basename(path), before, after)
     return repository.put(old.split()[0], joined)
 
 
@@ -154,3 +161,72 @@ def tests_nothing(vouched: Deciding, found: Differences) -> bool:
     if any(one.how != "added" or not is_of_tests(vouched.rules, os.path.dirname(one.path)) for one in found.changes):
         return False
     return bool(found.tests) and not any(part in ("test", "named") for part in vouched.parts.values())
+
+
+# Files that got another name
+
+
+class Move(Struct, frozen=True):
+    """A file that was at one path, and is at another."""
+
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.old} -> {self.new}"
+
+
+def renamed(repository: Repository, old: str, new: str, deciding: Deciding, differs: Differences) -> list[Move]:
+    """The files of a tree that have another name in a later one, and decide nothing there or here."""
+    said = repository.ask("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status", old, new).split(b"\0")
+    pairs = zip(said[1::3], said[2::3], strict=False)
+    found = [Move(os.fsdecode(before), os.fsdecode(after)) for before, after in pairs]
+    counts = {*deciding.parts, *differs.tests, *(one.path for one in differs.changes)}
+    return [one for one in found if one.old not in counts and one.new not in counts and any(_names(one, deciding))]
+
+
+def followed(
+    repository: Repository, tree: str, moves: Sequence[Move], deciding: Deciding, old: Entries
+) -> dict[str, bytes]:
+    """What was vouched for with the new names of moved files: the files of a tree that differ, with mode and blob."""
+    if not moves:
+        return {}
+    named = [pair for one in moves for pair in _names(one, deciding)]
+    entries = repository.entries(tree)
+    lines: dict[str, bytes] = {}
+    for path in deciding.parts:
+        entry = old.get(path) or entries.get(os.fsencode(path), b"")
+        text = content(repository, entry)
+        said = _replaced(text, named) if len(text) <= _MOST and not entry.startswith(b"12") else text
+        if said != text:
+            lines[path] = repository.put(entry.split()[0], said)
+    return lines
+
+
+def _names(move: Move, deciding: Deciding) -> Iterator[tuple[str, str]]:
+    """How files name the old path, and how they would name the new one: `lib/a`, `lib.a`, and a module `a` alone."""
+    old, new = (os.path.splitext(path) for path in (move.old, move.new))
+    if old[1] != new[1] or not (_PLAIN.fullmatch(old[0]) and _PLAIN.fullmatch(new[0])):
+        return
+    before, after = old[0].split("/"), new[0].split("/")
+    same = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))]
+    for at in range(len(same)):
+        if len(before) - at > 1 and len(after) - at > 1:
+            yield from ((sign.join(before[at:]), sign.join(after[at:])) for sign in "/.")
+    if "/" not in old[0] and "/" not in new[0] and new[0] not in deciding.rules.modules:
+        yield old[0], new[0]
+
+
+def _replaced(text: bytes, names: Sequence[tuple[str, str]]) -> bytes:
+    for before, after in names:
+        old, new = re.escape(before.encode()), after.encode()
+        package, _, module = before.rpartition(".")
+        if package or "/" in before:
+            text = re.sub(rb"(?<![\w-])%b(?![\w-])" % old, new, text)
+        else:
+            text = re.sub(rb"(?m)^(\s*from )%b(?= import )" % old, rb"\g<1>" + new, text)
+        start = f"from {package} import " if package else "import "
+        if "/" not in before and package == after.rpartition(".")[0]:
+            alone = rb"(?m)^(\s*%b)%b[ \t]*$" % (re.escape(start.encode()), re.escape(module.encode()))
+            text = re.sub(alone, rb"\g<1>" + f"{after.rpartition('.')[2]} as {module}".encode(), text)
+    return text
