@@ -42,8 +42,8 @@ _WORDS = {
     "control/questions.py": ("_there(asked.project, id)", "_there(found.project, found.id)"),  # quoted there
     "control/steer.py": ("flag", "given"),
     "control/workspaces.py": ("own",),  # a word of ours
-    "faces/message.py": ("run.start.loop",),
-    "faces/next_commands.py": ("agent",),
+    "faces/notify.py": ("run.start.loop",),
+    "faces/summary.py": ("agent",),
     "faces/overview.py": ("or_else", "name"),  # quoted before
     "faces/rows.py": ("word", "_many(len(run.agents), 'agent')", "money(run)"),  # a title
     "loops/finding.py": ("where",),  # quoted before

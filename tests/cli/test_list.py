@@ -9,10 +9,9 @@ import pytest
 from kept import Projects
 from raymond import cli
 from raymond.control import runs
-from raymond.faces import cells, listing
+from raymond.faces import listing, table
 from raymond.views import times
-from raymond.views.groups import group
-from raymond.views.row import RunRow
+from raymond.views.status import RunRow, group
 
 
 @pytest.fixture
@@ -113,7 +112,7 @@ def test_no_line_of_the_list_is_wider_than_the_terminal(width: int, projects: bo
     ]
     lines = listing.lines(rows, 0.0, projects=projects, width=width)
     assert len(lines) == 5, "nothing is wrapped"
-    assert max(map(cells.size, lines)) <= width
+    assert max(map(table.cell_count, lines)) <= width
     if width >= 10:
         assert lines[2].startswith("  n"), "the id is there"
         assert lines[4].startswith("  b")

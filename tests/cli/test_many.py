@@ -10,7 +10,7 @@ from raymond import cli
 from raymond.control import neighbours, start, steer
 from raymond.control.drive import hold
 from raymond.control.start import Choices
-from raymond.faces.overview import overview
+from raymond.faces.overview import run_lines
 from raymond.store import journal, loader
 from raymond.store import project as projects
 from raymond.store.project import Project
@@ -142,11 +142,11 @@ def test_a_running_run_with_a_question_is_to_be_answered_and_no_step_of_a_dead_d
     room = Room(tmp_path)
     run = room.drive({"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": "echo '<result>x</result>'"}).run
     folder = room.project.run("r").transcripts
-    assert overview(run, "running", 123, folder)[-1] == "next: raymond answer r"
+    assert run_lines(run, "running", 123, folder)[-1] == "next: raymond answer r"
     run.agents["main"].status = "running"
     run.statuses = {"running": 1}
-    assert overview(run, "running", 123, folder)[-1] == "next: raymond attach r"
-    shown = overview(run, "interrupted", 0, folder)
+    assert run_lines(run, "running", 123, folder)[-1] == "next: raymond attach r"
+    shown = run_lines(run, "interrupted", 0, folder)
     assert "  main  START.sh  interrupted" in shown
     assert not any("running for" in line for line in shown)
 

@@ -8,7 +8,7 @@ import pytest
 from raymond.control import config, doubts, start
 from raymond.control.start import Options
 from raymond.errors import WorkflowError
-from raymond.faces.authored import authored
+from raymond.faces.words import with_author_paths
 from raymond.store import loader
 from raymond.store.home import UNPACKED
 
@@ -20,10 +20,10 @@ def test_a_failed_script_names_the_authors_file_and_not_the_copy_it_ran_from(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said = f"{COPY}/B.sh: line 3: syntax error near `{COPY}/C.sh'"
-    assert authored(said, f"{tmp_path}/f") == "f/B.sh: line 3: syntax error near `f/C.sh'"
-    assert authored(said, str(tmp_path)) == "B.sh: line 3: syntax error near `C.sh'"
+    assert with_author_paths(said, f"{tmp_path}/f") == "f/B.sh: line 3: syntax error near `f/C.sh'"
+    assert with_author_paths(said, str(tmp_path)) == "B.sh: line 3: syntax error near `C.sh'"
     other = f"in /srv/{UNPACKED}/x/B.sh"
-    assert authored(other, f"{tmp_path}/f") == other
+    assert with_author_paths(other, f"{tmp_path}/f") == other
 
 
 def test_an_error_in_a_workflow_names_its_file_from_here_and_a_command_that_can_be_pasted(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from raymond.faces import clock, words
+from raymond.faces import words
 from raymond.faces.lines import Lines
 from raymond.machine import events
 from raymond.machine.events import Decision
@@ -52,9 +52,9 @@ def test_one_screen_has_one_clock_and_a_file_has_utc() -> None:
 
 def test_the_day_is_left_out_where_it_is_today() -> None:
     now = time.time()
-    with clock.of(None):
-        assert clock.instant(now) == time.strftime("%H:%M:%S", time.localtime(now))
-        assert clock.instant(0.0) is None
-        with clock.of(io.StringIO()):
-            assert str(clock.instant(now)).endswith("Z")
-        assert not str(clock.instant(now)).endswith("Z")
+    with words.times_for(None):
+        assert words.instant(now) == time.strftime("%H:%M:%S", time.localtime(now))
+        assert words.instant(0.0) is None
+        with words.times_for(io.StringIO()):
+            assert str(words.instant(now)).endswith("Z")
+        assert not str(words.instant(now)).endswith("Z")

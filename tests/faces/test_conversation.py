@@ -10,10 +10,9 @@ from raymond.control import history, steer
 from raymond.drivers.face import Quiet
 from raymond.errors import UsageError
 from raymond.faces import debug_folder
-from raymond.faces.conversation import Conversation
 from raymond.faces.fanout import Faces
-from raymond.faces.history import turn
-from raymond.faces.tail import Tail
+from raymond.faces.history import Conversation, turn_in_full
+from raymond.faces.lines import Tail
 from raymond.machine.events import (
     AgentFailed,
     AgentStarted,
@@ -326,7 +325,7 @@ def test_a_step_whose_transcript_is_gone_says_so_and_tells_nothing_of_its_agent(
     )
     decisions = list(journal.decisions(folder))
     [one] = history.step(room.project, "r", decisions, 2)
-    assert turn(one.begun, one.ended, one.transcript, state=one.state) == (
+    assert turn_in_full(one.begun, one.ended, one.transcript, state=one.state) == (
         "step 2: main in B.sh, finished\nits transcript is gone"
     )
     debug_folder.Folder(str(tmp_path / "debug"), folder.transcripts).write(decisions)

@@ -5,11 +5,11 @@ import io
 import pytest
 
 from builders import Play
-from raymond.faces.dollars import dollars
 from raymond.faces.lines import Lines
 from raymond.faces.listing import cost
+from raymond.faces.words import dollars
 from raymond.machine.inputs import Spending
-from raymond.views.row import RunRow
+from raymond.views.status import RunRow
 
 FILES = {"START.md": "", "REAL.md": "---\nbackend: claude\n---\n"}
 

@@ -3,10 +3,18 @@
 import pytest
 from rich.cells import cell_len
 
-from raymond.faces.draft import Draft, draft
-from raymond.faces.editor import Editor, clusters
-from raymond.faces.entry import MOST, Entry, Typed
-from raymond.faces.keys import SOON, Key, Keys
+from raymond.faces.editor import (
+    LONGEST_ANSWER,
+    SEQUENCE_SECONDS,
+    Draft,
+    Editor,
+    Entry,
+    Key,
+    Keys,
+    Typed,
+    clusters,
+    lay_out,
+)
 
 LEFT, RIGHT, UP, DOWN, HOME, END = "\x1b[D", "\x1b[C", "\x1b[A", "\x1b[B", "\x1b[H", "\x1b[F"
 FAMILY = "👨\u200d👩\u200d👧"
@@ -63,7 +71,7 @@ def test_what_is_typed_may_come_in_any_pieces() -> None:
 def test_the_key_escape_swallows_nothing_that_is_typed_later() -> None:
     keys = Keys()
     assert keys.feed(b"\x1b", 1.0) == []
-    assert keys.feed(b"no", 2.0 + SOON) == [Key("text", "n"), Key("text", "o")]
+    assert keys.feed(b"no", 2.0 + SEQUENCE_SECONDS) == [Key("text", "n"), Key("text", "o")]
     assert keys.feed(b"\x1b", 3.0) == []
     assert keys.feed(b"[D", 3.0) == [Key("left")]
 
@@ -79,20 +87,20 @@ def test_characters_are_counted_as_people_do() -> None:
 
 
 def test_a_draft_shows_the_lines_around_the_cursor_and_nothing_hidden() -> None:
-    assert draft(edited("abc"), 10, 5) == Draft(["> abc"], 0, 5)
-    assert draft(edited(f"abc{LEFT}"), 10, 5) == Draft(["> abc"], 0, 4)
-    assert draft(edited("abcdefgh"), 10, 5) == Draft(["> abcdefg", "  h"], 1, 3)
-    assert draft(edited("世界世界"), 10, 5) == Draft(["> 世界世", "  界"], 1, 4)
-    assert draft(edited("a\nb\nc\nd\n\x7fe"), 10, 2) == Draft(["  c", "  de"], 1, 4)
-    assert draft(edited(f"a\nb\nc{UP}{UP}"), 10, 2) == Draft(["> a", "  b"], 0, 3)
-    assert draft(edited("a\u202eb"), 20, 2).lines == ["> a\\u202eb"]
-    assert draft(edited(f"a{FAMILY}b\nمی\u200cخواهم"), 20, 2).lines == [f"> a{FAMILY}b", "  می\u200cخواهم"]
-    assert draft(edited(f"a{FAMILY}b"), 8, 3) == Draft(["> a👨\u200d👩\u200d", "  👧b"], 1, 5), "wider than a line"
+    assert lay_out(edited("abc"), 10, 5) == Draft(["> abc"], 0, 5)
+    assert lay_out(edited(f"abc{LEFT}"), 10, 5) == Draft(["> abc"], 0, 4)
+    assert lay_out(edited("abcdefgh"), 10, 5) == Draft(["> abcdefg", "  h"], 1, 3)
+    assert lay_out(edited("世界世界"), 10, 5) == Draft(["> 世界世", "  界"], 1, 4)
+    assert lay_out(edited("a\nb\nc\nd\n\x7fe"), 10, 2) == Draft(["  c", "  de"], 1, 4)
+    assert lay_out(edited(f"a\nb\nc{UP}{UP}"), 10, 2) == Draft(["> a", "  b"], 0, 3)
+    assert lay_out(edited("a\u202eb"), 20, 2).lines == ["> a\\u202eb"]
+    assert lay_out(edited(f"a{FAMILY}b\nمی\u200cخواهم"), 20, 2).lines == [f"> a{FAMILY}b", "  می\u200cخواهم"]
+    assert lay_out(edited(f"a{FAMILY}b"), 8, 3) == Draft(["> a👨\u200d👩\u200d", "  👧b"], 1, 5), "wider than a line"
 
 
 @pytest.mark.parametrize("width", range(1, 12))
 def test_a_draft_fits_into_any_terminal(width: int) -> None:
-    made = draft(edited("word 世界 another\u0301 \nline"), width, 3)
+    made = lay_out(edited("word 世界 another\u0301 \nline"), width, 3)
     assert 1 <= len(made.lines) <= 3
     assert 0 <= made.row < len(made.lines)
     assert 0 <= made.column < max(2, width)
@@ -140,14 +148,14 @@ def test_ctrl_d_leaves_a_question_open_only_where_nothing_is_typed() -> None:
 def test_an_answer_has_a_largest_size_however_it_comes() -> None:
     entry = Entry(Clock())
     entry.begin(b"")
-    half = MOST // 2
+    half = LONGEST_ANSWER // 2
     assert entry.take(b"x" * half, is_asked=True) is Typed.NOTHING
     for piece in (b"\x1b[200~", b"y" * half, b"z\x1b[20", b"1~"):
         said = entry.take(piece, is_asked=True)
     assert said is Typed.TOO_LONG
     assert entry.take(b"\n", is_asked=True) == "x" * half, "what was typed before is still there"
     entry.begin(b"")
-    assert entry.take(b"x" * (MOST + 1), is_asked=True) is Typed.TOO_LONG
+    assert entry.take(b"x" * (LONGEST_ANSWER + 1), is_asked=True) is Typed.TOO_LONG
     assert entry.take(b"yes\n", is_asked=True) is Typed.NOTHING, "the rest of what came is dropped"
     assert entry.take(b"no\n", is_asked=True) == "no"
 
@@ -158,4 +166,4 @@ def test_a_paste_of_any_size_is_held_in_bounded_memory() -> None:
     for _ in range(40):
         assert keys.feed(b"x" * 65536, 0.0) == []
     [key] = keys.feed(b"\x1b[201~", 0.0)
-    assert MOST < len(key.text) < 40 * 65536
+    assert LONGEST_ANSWER < len(key.text) < 40 * 65536

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from builders import Play
-from raymond.faces.history import Text
+from raymond.faces.history import TextHistory
+from raymond.faces.lines import Tail
 from raymond.faces.live import Live
-from raymond.faces.overview import overview
+from raymond.faces.overview import run_lines
 from raymond.faces.summary import ending
-from raymond.faces.tail import Tail
 from raymond.machine.events import StepFailed
 from raymond.store import journal
 from raymond.store.home import UNPACKED
@@ -33,7 +33,7 @@ def test_lines_the_ending_and_status_show_what_it_said(tmp_path: Path) -> None:
     first = ran.lines.index("main step 1 failed (script): ended with exit code 1: test_b")
     assert ran.lines[first + 1].startswith("    | two tests")
     assert margin(ending(ran.run, "failed").splitlines()) == TOLD
-    assert margin(overview(ran.run, "failed", 0, str(tmp_path))) == TOLD
+    assert margin(run_lines(ran.run, "failed", 0, str(tmp_path))) == TOLD
 
 
 def test_logs_tells_the_failure_once_with_what_the_script_said(
@@ -43,7 +43,7 @@ def test_logs_tells_the_failure_once_with_what_the_script_said(
     room.drive({"START.sh": TESTS})
     folder = room.project.run("r")
     capsys.readouterr()
-    Text("", folder.transcripts, Tail()).show(list(journal.decisions(folder)))
+    TextHistory("", folder.transcripts, Tail()).show(list(journal.decisions(folder)))
     lines = capsys.readouterr().out.splitlines()
     [at] = [number for number, line in enumerate(lines) if " main failed " in line]
     assert lines[at].endswith("] #1 main failed (script): ended with exit code 1: test_b")

@@ -6,9 +6,8 @@ import pytest
 
 from builders import Play
 from raymond.faces import documents, words
-from raymond.faces.next_commands import next_command
-from raymond.faces.overview import overview
-from raymond.faces.summary import ending
+from raymond.faces.overview import run_lines
+from raymond.faces.summary import ending, next_command
 from raymond.views.status import exit_code
 from running import Room
 
@@ -40,7 +39,7 @@ def test_failures_that_nobody_expected_are_in_every_view() -> None:
     assert "failed: main_a1 (a.py) in A.md: boom" in lines
     assert "failed: main_a3 (c.py) in A.md: boom" in lines
     assert "result: all good" in lines
-    assert overview(run, "failed", 0, "/nowhere")[0] == "test-1: failed (2 of 4 agents failed)"
+    assert run_lines(run, "failed", 0, "/nowhere")[0] == "test-1: failed (2 of 4 agents failed)"
     found = documents.outcome(run)
     assert (found["agents_failed"], found["collected_failures"]) == (2, {"main_a1": "boom", "main_a3": "boom"})
     assert next_command(run) == "raymond logs test-1", "nothing is left that a resume could try again"
@@ -50,7 +49,7 @@ def test_failures_that_are_expected_are_told_and_the_run_is_completed() -> None:
     run = finished("<wait failures='ok'>N</wait>").run
     assert (run.final_status, exit_code(run), words.reason(run)) == ("completed", 0, None)
     assert "note:   2 of 4 agents failed; the workflow handled that" in ending(run, "completed")
-    assert "  2 of 4 agents failed; the workflow handled that" in overview(run, "completed", 0, "/nowhere")
+    assert "  2 of 4 agents failed; the workflow handled that" in run_lines(run, "completed", 0, "/nowhere")
 
 
 def test_failed_next_is_where_a_wait_leads_when_one_has_failed_and_only_then() -> None:
@@ -119,7 +118,7 @@ def test_the_failures_that_nobody_handled_come_first_and_the_rest_is_counted() -
     failed = [line for line in lines[1:] if line.startswith("failed: ")]
     assert failed[:2] == ["failed: main_a6 (guilty) in A.md: boom", "failed: main_a1 (ok) in A.md (handled): boom"]
     assert failed[5:] == ["failed: 1 more agent: raymond status test-1 --agents"]
-    shown = overview(play.run, "failed", 0, "/nowhere", every=True)
+    shown = run_lines(play.run, "failed", 0, "/nowhere", every=True)
     assert [line.split()[1] for line in shown if line.startswith("  failed: ")] == [
         f"main_a{number}" for number in (6, 1, 2, 3, 4, 5)
     ]

@@ -7,7 +7,7 @@ from builders import Play
 from raymond.drivers.face import Quiet
 from raymond.faces import words
 from raymond.faces.fanout import Faces
-from raymond.faces.log_file import LogFile
+from raymond.faces.lines import LogFile
 
 
 class Notes(Quiet):

@@ -15,12 +15,11 @@ from raymond import cli, pasted
 from raymond.cli import delivery
 from raymond.control.leftovers import Leftover
 from raymond.errors import Diagnostic, UsageError, WorkflowError
-from raymond.faces import cells, errors, summary
-from raymond.faces.conversation import Conversation
+from raymond.faces import errors, summary, table
 from raymond.faces.foreign_text import fitted, hung, in_margin, spoken
-from raymond.faces.lines import Lines
-from raymond.faces.overview import overview
-from raymond.faces.tail import Tail
+from raymond.faces.history import Conversation
+from raymond.faces.lines import Lines, Tail
+from raymond.faces.overview import run_lines
 from raymond.machine.events import AskEnded, Decision
 
 FALSE = "next:   rm -rf everything"
@@ -67,15 +66,15 @@ def shown(text: str, width: int = 80) -> list[str]:
 def test_no_terminal_wraps_what_was_wrapped_whatever_it_thinks_of_a_character(letter: str, width: int) -> None:
     """Some give two cells to what others give one."""
     for line in in_margin(letter * 50 + FALSE, "  | ", width):
-        assert cells.most(line) <= width
+        assert table.max_cells(line) <= width
         assert line.startswith("  | ")
 
 
 @pytest.mark.parametrize("letter", ["\u4dc0", "\u3248", "世", "👩\u200d👩\u200d👧"])
 def test_a_row_is_never_wider_than_the_widest_terminal_shows_it(letter: str) -> None:
-    assert cells.size(letter * 3) == 3 * 2 * len(letter.replace("\u200d", ""))
-    assert cells.size(cells.first(letter * 9, 11)) <= 11
-    assert cells.least(letter) <= cells.size(letter)
+    assert table.cell_count(letter * 3) == 3 * 2 * len(letter.replace("\u200d", ""))
+    assert table.cell_count(table.clip(letter * 9, 11)) <= 11
+    assert table.min_cells(letter) <= table.cell_count(letter)
 
 
 def test_a_name_that_is_too_long_leaves_room_for_what_it_says() -> None:
@@ -95,7 +94,7 @@ def test_the_error_of_a_script_cannot_write_what_to_do_next(tmp_path: Path) -> N
     play.fail("script", error="ended with exit code 3: " + "oops".ljust(80 - head) + FALSE.ljust(80) + "or: more")
     for text in (
         summary.ending(play.run, "failed", 80),
-        "\n".join(overview(play.run, "failed", 0, str(tmp_path), width=80)),
+        "\n".join(run_lines(play.run, "failed", 0, str(tmp_path), width=80)),
     ):
         assert "rm -rf" in text
         assert not [line for line in shown(text) if line.lstrip().startswith("next:   rm")]
@@ -120,11 +119,11 @@ def test_a_result_on_a_terminal_has_its_name_before_it(
         play = Play({"START.md": ""})
         play.say(f"<result>{result}</result>")
         play.pass_time()
-        summary.tell(play.run, "completed")
+        summary.tell_ending(play.run, "completed")
         assert capsys.readouterr().out.strip() == result.strip(), "a program gets it as it is"
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", terminal.stream)
-            summary.tell(play.run, "completed")
+            summary.tell_ending(play.run, "completed")
         assert terminal.read() == told
 
 
@@ -235,7 +234,7 @@ def test_what_to_do_next_keeps_the_names_of_states_in_the_margin(width: int) -> 
     play = Play({state: "exit 1"}, entry=state)
     play.fail("script")
     play.pass_time()
-    told = [*overview(play.run, "failed", 0, "/nowhere", width=width), summary.ending(play.run, "failed", width)]
+    told = [*run_lines(play.run, "failed", 0, "/nowhere", width=width), summary.ending(play.run, "failed", width)]
     assert not [row for row in shown("\n".join(told), width) if row.lstrip(" ").startswith("hint:")]
 
 

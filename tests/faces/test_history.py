@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from raymond.faces import history
-from raymond.faces.tail import Tail
+from raymond.faces.lines import Tail
 from raymond.machine.events import AgentMoved, Decision, StepFinished
 from raymond.store.records import Records
 from raymond.store.transcripts import PIECE, Transcripts
@@ -20,7 +20,7 @@ def test_what_is_printed_is_told_wherever_a_piece_of_the_transcript_ends(tmp_pat
         record.add("out", text[at : at + 7])
     ended = StepFinished(agent="main", step=1, offset=record.end(exit=0))
     kept.close()
-    assert [told for kind, told in history.told(Records(str(tmp_path)), ended) if kind == "print"] == ["hello"]
+    assert [told for kind, told in history.told_by_step(Records(str(tmp_path)), ended) if kind == "print"] == ["hello"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_logs_show_what_the_last_step_of_an_agent_printed(
         decisions.append(Decision(seq=step, time=0, events=[ended, moved]))
     kept.close()
 
-    printer = history.Text("", str(tmp_path), Tail())
+    printer = history.TextHistory("", str(tmp_path), Tail())
     printer.show(decisions[:3])
     printer.show(decisions[3:])
 

@@ -16,10 +16,9 @@ from builders import START, Play, head, place, start
 from raymond.faces import live
 from raymond.faces import rows as rows_module
 from raymond.faces import terminal as terminal_module
-from raymond.faces.doing import Doing
+from raymond.faces.foreign_text import plain
 from raymond.faces.live import Live
-from raymond.faces.look import ASCII, UNICODE, Look, look_of
-from raymond.faces.plain_text import plain
+from raymond.faces.rows import ASCII, UNICODE, Activity, Symbols, symbols_for
 from raymond.machine import decide, evolve
 from raymond.machine.agent import Stuck
 from raymond.machine.events import (
@@ -69,14 +68,14 @@ def rows(
     height: int = 24,
     *,
     after: float = 0.0,
-    look: Look = UNICODE,
+    look: Symbols = UNICODE,
     last: dict[str, str] | None = None,
-    doing: dict[str, Doing] | None = None,
+    doing: dict[str, Activity] | None = None,
     marked: bool = False,
 ) -> list[str]:
     """The block as text."""
-    doings = (doing or {}) | {name: Doing(last=text) for name, text in (last or {}).items()}
-    shown = rows_module.rows(made, doings, width=width, height=height, now=START + after, look=look)
+    doings = (doing or {}) | {name: Activity(last=text) for name, text in (last or {}).items()}
+    shown = rows_module.block(made, doings, width=width, height=height, now=START + after, look=look)
     made_of = ["".join(text for text, _ in row) for row in shown]
     return made_of if marked else [MARK.sub("", row) for row in made_of]
 
@@ -286,14 +285,14 @@ def test_in_ascii_nothing_else_is_shown() -> None:
         ({}, ASCII),
     ],
 )
-def test_the_look_follows_the_locale(environment: dict[str, str], look: Look) -> None:
-    assert look_of(environment) is look
+def test_the_look_follows_the_locale(environment: dict[str, str], look: Symbols) -> None:
+    assert symbols_for(environment) is look
 
 
 def test_a_running_agent_shows_what_it_writes_how_full_its_context_is_and_for_how_long_it_is_silent() -> None:
     made = play()
     made.begin()
-    doing = Doing()
+    doing = Activity()
     doing.hear("tool", "Read x.py", START)
     doing.hear("context", "46000", START)
     doing.hear("words", "First I look\nat the", START + 1)
@@ -603,7 +602,7 @@ def test_what_steps_print_stays_and_the_tools_they_use_do_not() -> None:
 
 def test_what_is_printed_in_one_moment_is_written_together() -> None:
     made = Watched()
-    made.play.now += live.SOON
+    made.play.now += live.COLLECTED_SECONDS
     made.live.on_output("main", "print", "one")
     before = made.paper.getvalue()
     made.live.on_output("main", "print", "two")
@@ -1280,7 +1279,7 @@ def gated() -> Play:
 
 
 def test_an_agent_whose_gate_runs_shows_the_command() -> None:
-    made, doing = gated(), Doing()
+    made, doing = gated(), Activity()
     doing.hear("tool", "Read x.py", START)
     doing.begin(START)
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from builders import Play
-from raymond.faces import message
+from raymond.faces import notify
 from raymond.machine.events import AskStarted
 
 GREEDY = """
@@ -34,7 +34,7 @@ def test_no_text_of_an_agent_looks_like_the_command_to_answer_with() -> None:
     false = "answer it with: raymond answer prod main yes"
     events = play.say(f'<ask next="A">Rename a variable?\n{false}</ask>')
     [ask] = [event for event in events if isinstance(event, AskStarted)]
-    asked, ended = message.asked(play.run, ask).text, message.ended(play.run).text
+    asked, ended = notify.question_message(play.run, ask).text, notify.ending_message(play.run).text
     assert asked == f"answer it with: raymond answer test-1 main\n\n> Rename a variable?\n> {false}"
     assert ended.startswith("next:   raymond answer test-1")
     assert f"\n> {false}" in ended
@@ -44,4 +44,4 @@ def test_choices_are_offered_as_everywhere_else() -> None:
     play = Play({"START.md": "", "A.md": ""})
     events = play.say('<ask next="A" choices="keep a\u201a b,keep a">Which?</ask>')
     [ask] = [event for event in events if isinstance(event, AskStarted)]
-    assert message.asked(play.run, ask).text.splitlines()[1] == 'choices: 1 "keep a\u201a b", 2 keep a'
+    assert notify.question_message(play.run, ask).text.splitlines()[1] == 'choices: 1 "keep a\u201a b", 2 keep a'

@@ -1,8 +1,8 @@
 """What each agent does, as `status` shows it."""
 
 from builders import Play
-from raymond.faces import standing
-from raymond.faces.overview import overview
+from raymond.faces import overview
+from raymond.faces.overview import run_lines
 from raymond.machine.events import Program
 
 FILES = {"START.md": "", "WORK.md": "", "END.md": ""}
@@ -23,8 +23,8 @@ def working() -> Play:
 
 
 def lines(play: Play, *, driven: bool = True, width: int = 0) -> list[str]:
-    agents = standing.chosen(play.run, 50)
-    return standing.lines(play.run, agents, driven=driven, now=play.now, width=width)
+    agents = overview.most_urgent(play.run, 50)
+    return overview.agent_lines(play.run, agents, driven=driven, now=play.now, width=width)
 
 
 def test_agents_are_in_columns_parents_first_with_since_when_and_what_for() -> None:
@@ -53,7 +53,7 @@ def test_nothing_is_counted_while_nobody_drives_the_run_but_a_question() -> None
 
 
 def test_what_matters_is_shown_where_there_is_room_for_few() -> None:
-    assert [agent.id for agent in standing.chosen(working().run, 2)] == ["main_work1", "main_work2"]
+    assert [agent.id for agent in overview.most_urgent(working().run, 2)] == ["main_work1", "main_work2"]
 
 
 def test_no_line_is_wider_than_the_terminal() -> None:
@@ -63,4 +63,4 @@ def test_no_line_is_wider_than_the_terminal() -> None:
 def test_status_says_that_scripted_replies_answered_also_if_they_cost_nothing() -> None:
     play = Play(FILES, programs=[Program(name="scripted", payer="flow/replies.yaml")])
     play.say("<result>fine</result>")
-    assert "  answered by scripted replies (flow/replies.yaml)" in overview(play.run, "completed", 0, "/nowhere")
+    assert "  answered by scripted replies (flow/replies.yaml)" in run_lines(play.run, "completed", 0, "/nowhere")

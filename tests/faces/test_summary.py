@@ -11,8 +11,8 @@ from raymond.control import runs
 from raymond.faces import summary
 from raymond.faces.foreign_text import in_margin
 from raymond.faces.lines import Lines
-from raymond.faces.next_commands import next_command
-from raymond.faces.overview import overview
+from raymond.faces.overview import run_lines
+from raymond.faces.summary import next_command
 from raymond.machine.events import Decision, RunStopped
 from raymond.machine.failures import Kind
 from raymond.machine.limits import LimitName
@@ -89,7 +89,7 @@ def test_replies_that_miss_one_are_changed_first_and_every_command_stands_alone(
     play.pass_time()
     then = "change replies.yaml, then: raymond resume test-1 --latest"
     assert next_command(play.run) == then
-    shown = [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
+    shown = [line.strip() for line in run_lines(play.run, "failed", 0, "/nowhere")]
     assert shown[-3:] == [
         f"next:  {then}",
         "or:    raymond resume test-1 --agent main with --retry, --goto STATE or --result TEXT",
@@ -109,7 +109,7 @@ def test_the_way_out_of_a_loop_that_is_stuck_leads_back_into_it_with_more_rounds
     play.pass_time()
     then = "raise max_visits in CHECK.sh, then: raymond resume test-1 --latest --agent main --goto PROMPT.md"
     assert summary.ending(play.run, "failed").splitlines()[-1] == f"next:   {then}"
-    shown = [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
+    shown = [line.strip() for line in run_lines(play.run, "failed", 0, "/nowhere")]
     assert [line for line in shown if line.startswith("next:")] == [f"next:  {then}", f"next: {then}"]
 
 
@@ -127,7 +127,7 @@ def test_a_step_that_had_too_little_time_gets_more_in_its_file(state: str, kind:
     then = f"set a longer {keys} in {state}, then: raymond resume test-1 --latest"
     lines = summary.ending(play.run, "failed").splitlines()
     assert lines[lines.index(f"next:   {then}") + 1] == "or:     raymond resume test-1 --agent main --retry"
-    assert f"next:  {then}" in [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
+    assert f"next:  {then}" in [line.strip() for line in run_lines(play.run, "failed", 0, "/nowhere")]
 
 
 def test_what_failed_after_a_limit_was_reached_is_changed_and_the_limit_is_raised() -> None:
@@ -142,7 +142,7 @@ def test_what_failed_after_a_limit_was_reached_is_changed_and_the_limit_is_raise
     play.pass_time()
     then = "change S.sh, then: raymond resume test-1 --latest --max-time 1m"
     assert summary.ending(play.run, "failed").splitlines()[-1] == f"next:   {then}"
-    shown = [line.strip() for line in overview(play.run, "failed", 0, "/nowhere")]
+    shown = [line.strip() for line in run_lines(play.run, "failed", 0, "/nowhere")]
     assert [line for line in shown if line.startswith("next:")] == [f"next:  {then}", f"next: {then}"]
 
 
@@ -176,7 +176,7 @@ def test_a_question_is_shown_whole_at_the_end_in_the_status_and_in_lines(tmp_pat
     lines.refresh()
     for width in (0, 20):
         ending = summary.ending(play.run, "waiting", width)
-        status = "\n".join(overview(play.run, "waiting", 0, str(tmp_path), width=width))
+        status = "\n".join(run_lines(play.run, "waiting", 0, str(tmp_path), width=width))
         for shown in (ending, status) if width else (ending, status, told.getvalue()):
             asked = [line.partition("| ")[2] for line in shown.splitlines() if line.lstrip().startswith("| ")]
             whole = "".join(asked) if width else "\n".join(asked)

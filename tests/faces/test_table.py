@@ -3,8 +3,7 @@
 import pytest
 
 from raymond.faces import table
-from raymond.faces.cells import size
-from raymond.faces.table import Column, fit
+from raymond.faces.table import Column, cell_count, fit
 
 COLUMNS = (
     Column(title="ID", least=6),
@@ -29,7 +28,7 @@ def test_a_table_without_a_width_shows_everything_in_columns() -> None:
 @pytest.mark.parametrize("width", range(1, 201))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     lines = table.lines(COLUMNS, ROWS, width)
-    assert all(size(line) <= width for line in lines)
+    assert all(cell_count(line) <= width for line in lines)
     assert all(line[:1] in ("n", "…") for line in lines[1:2]), "the id is there"
 
 

@@ -4,14 +4,14 @@ from io import StringIO
 
 import pytest
 
-from raymond.faces.trial import Trial
+from raymond.faces.lines import CheckLines
 from raymond.verifier.assignment import Began, Ended, Printed
 
 
 @pytest.mark.parametrize("pieces", [["\n\na\n\nb"], ["\n", "\na\n", "\n", "b"], ["\n\n", "a", "\n\nb"]])
 def test_blank_lines_stay_wherever_the_output_is_cut(pieces: list[str]) -> None:
     shown = StringIO()
-    trial = Trial(shown)
+    trial = CheckLines(shown)
     trial.tell(Began("x"))
     for piece in pieces:
         trial.tell(Printed(piece))

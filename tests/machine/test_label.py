@@ -8,11 +8,11 @@ import pytest
 from builders import Play
 from raymond.faces import documents, words
 from raymond.faces.lines import Lines
-from raymond.faces.overview import overview
+from raymond.faces.overview import run_lines
 from raymond.faces.summary import ending
 from raymond.machine import variables
 from raymond.machine.label import LONGEST, label_of
-from raymond.views import ledger
+from raymond.views import cost
 
 FILES = {"START.md": "", "A.md": "", "END.md": ""}
 FORKS = (
@@ -54,7 +54,7 @@ def test_a_label_is_seen_wherever_its_agent_is() -> None:
     play = forked()
     assert words.who(play.agent("main_a2")) == "main_a2 (the parser)"
     assert words.who(play.agent("main_a3")) == "main_a3"
-    told = [line.split() for line in overview(play.run, "running", 0, "/nowhere")]
+    told = [line.split() for line in run_lines(play.run, "running", 0, "/nowhere")]
     assert ["main_a2", "(the", "parser)", "A.md", "failed"] in told
     assert "failed: main_a2 (the parser) in A.md: boom" in ending(play.run, "failed")
     shown = documents.outcome(play.run)
@@ -62,7 +62,7 @@ def test_a_label_is_seen_wherever_its_agent_is() -> None:
     state = json.loads(documents.state_file(play.run))
     assert [agent["label"] for agent in state["agents"]] == [None, "the parser", None]
     assert state["labels"] == {"main_a1": "src/c.py"}
-    sums = ledger.sums(ledger.entries("r", play.decisions), "agent")
+    sums = cost.sums(cost.entries("r", play.decisions), "agent")
     assert sums["main_a1"].label == "src/c.py"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import START, Play, asking, head
-from raymond.faces.next_commands import next_command
+from raymond.faces.summary import next_command
 from raymond.language.refusal import Refusal
 from raymond.machine import requests, schedule
 from raymond.machine.agent import Conversation, Stuck

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from raymond import amounts
-from raymond.faces import repaired
+from raymond.faces import history
 from raymond.machine.events import (
     AgentMoved,
     AgentStarted,
@@ -108,12 +108,12 @@ def test_limits_that_were_changed_hold_each_as_it_was_set_last(tmp_path: Path) -
     assert (run.limits.budget, run.limits.max_turns, run.limits.max_time) == (5.0, 9, 60.0)
     assert (run.rights.allowed, run.start.roots) == (("Read", "Edit"), ["/a", "/b"])
     told = "budget $5.00, max_turns 9, max_time 1m, --allow-tool Read, --allow-tool Edit, --root /a, --root /b"
-    assert [*repaired.lines(done)][-1] == f"still holds: {told}"
+    assert [*history.repair_lines(done)][-1] == f"still holds: {told}"
 
 
 def test_that_there_is_no_limit_is_said_in_words(tmp_path: Path) -> None:
     done, _ = cut(begun(tmp_path), [], [[LimitsChanged(budget=0.0, max_iterations=0, max_time=0.0)]])
-    assert [*repaired.lines(done)][-1] == "still holds: no budget, max_iterations unlimited, max_time unlimited"
+    assert [*history.repair_lines(done)][-1] == "still holds: no budget, max_iterations unlimited, max_time unlimited"
 
 
 def test_a_second_repair_says_it_again(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def moved(state: str) -> AgentMoved:
 
 def told(done: Repair) -> list[str]:
     """What the repair says of steps."""
-    return [line.strip() for line in repaired.lines(done) if line.startswith("  step ")]
+    return [line.strip() for line in history.repair_lines(done) if line.startswith("  step ")]
 
 
 AGAIN = "will run again"
@@ -271,6 +271,6 @@ def test_a_repair_notes_what_of_the_lost_cost_nobody_paid(tmp_path: Path, backen
     folder = begun(tmp_path)
     done, _ = cut(folder, [], [[StepStarted(agent="main", step=1, backend=backend)], [turn(1, 4.0)]])
     assert (done.cost, done.scripted) == (4.0, scripted)
-    assert [line for line in repaired.lines(done) if "cost" in line] == [
+    assert [line for line in history.repair_lines(done) if "cost" in line] == [
         f"their cost still counts: $4.00{'*' if scripted else ''}"
     ]

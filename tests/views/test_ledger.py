@@ -11,8 +11,8 @@ from raymond.faces import words
 from raymond.machine.events import Decision, JournalCut
 from raymond.machine.evolve import evolve
 from raymond.machine.inputs import Spending
-from raymond.views import ledger
-from raymond.views.ledger import Sum
+from raymond.views import cost
+from raymond.views.cost import Sum
 from running import Room
 
 FILES = {"START.md": "", "A.md": "---\nmodel: small\n---\n", "S.sh": ""}
@@ -49,24 +49,24 @@ def played() -> Play:
     ],
 )
 def test_the_sums_by_each_way_count_every_turn_once(by: str, expected: dict[str, tuple[int, float, int]]) -> None:
-    found = ledger.sums(ledger.entries("r", played().decisions), by)
+    found = cost.sums(cost.entries("r", played().decisions), by)
     assert {name: (one.turns, round(one.cost_usd, 2), one.failed_turns) for name, one in found.items()} == expected
 
 
 def test_what_cost_most_comes_first_and_the_total_is_what_the_run_says() -> None:
     play = played()
-    entries = ledger.entries("r", play.decisions)
-    assert [*ledger.sums(entries, "state")] == ["START.md", "A.md"]
-    whole = ledger.total(entries)
+    entries = cost.entries("r", play.decisions)
+    assert [*cost.sums(entries, "state")] == ["START.md", "A.md"]
+    whole = cost.total(entries)
     assert (round(whole.cost_usd, 6), whole.failed_cost_usd) == (round(play.run.cost, 6), 0.25)
-    assert len(ledger.sums(entries, "day")) == 2
+    assert len(cost.sums(entries, "day")) == 2
 
 
 def test_a_backend_that_chooses_its_model_is_named() -> None:
     play = Play(FILES, backend="claude")
     play.say("<result>x</result>", cost=1.0)
-    assert [*ledger.sums(ledger.entries("r", play.decisions), "model")] == ["claude's own"]
-    assert ledger.total([]) == Sum()
+    assert [*cost.sums(cost.entries("r", play.decisions), "model")] == ["claude's own"]
+    assert cost.total([]) == Sum()
 
 
 def test_what_a_repair_has_lost_is_an_entry_and_the_total_stays_what_the_run_says() -> None:
@@ -74,18 +74,18 @@ def test_what_a_repair_has_lost_is_an_entry_and_the_total_stays_what_the_run_say
     play.begin()
     play.commit([JournalCut(steps=5, cost=4.5, paid={1: 4.0})])
     play.say("<goto>A</goto>", cost=4.25)
-    entries = ledger.entries("r", play.decisions)
+    entries = cost.entries("r", play.decisions)
     for by in ("state", "agent", "model"):
-        lost = ledger.sums(entries, by)["lost in a repair"]
+        lost = cost.sums(entries, by)["lost in a repair"]
         assert (lost.turns, lost.cost_usd, lost.failed_turns) == (0, 4.5, 0)
-    whole = ledger.total(entries)
+    whole = cost.total(entries)
     assert (whole.turns, whole.cost_usd, play.run.cost) == (1, 4.75, 4.75)
 
 
 def test_a_torn_end_is_no_entry() -> None:
     play = Play(FILES, backend="claude")
     play.commit([JournalCut(steps=5)])
-    assert ledger.entries("r", play.decisions) == []
+    assert cost.entries("r", play.decisions) == []
 
 
 @pytest.mark.slow
@@ -138,12 +138,12 @@ def test_cost_of_one_run_and_of_all_is_refused(room: Room) -> None:
 
 
 def test_of_several_runs_a_state_is_told_with_its_workflow_and_an_agent_with_its_run() -> None:
-    entries = [entry for run in ("r", "s") for entry in ledger.entries(run, played().decisions)]
-    assert {*ledger.sums(entries, "state", several=True)} == {"test/START.md", "test/A.md"}
-    assert {*ledger.sums(entries, "agent", several=True)} == {
+    entries = [entry for run in ("r", "s") for entry in cost.entries(run, played().decisions)]
+    assert {*cost.sums(entries, "state", several=True)} == {"test/START.md", "test/A.md"}
+    assert {*cost.sums(entries, "agent", several=True)} == {
         f"{run}/{name}" for run in "rs" for name in ("main", "main_a1")
     }
-    assert {*ledger.sums(entries, "model", several=True)} == {"large", "small"}
+    assert {*cost.sums(entries, "model", several=True)} == {"large", "small"}
 
 
 def test_dollars_of_scripted_replies_are_never_added_to_real_ones() -> None:
@@ -151,7 +151,7 @@ def test_dollars_of_scripted_replies_are_never_added_to_real_ones() -> None:
     play.say("<goto>REAL</goto>", cost=0.1)
     play.say("<goto>A</goto>", cost=0.25)
     play.say("<goto>A</goto>", cost=0.2)
-    found = ledger.total(ledger.entries("r", play.decisions))
+    found = cost.total(cost.entries("r", play.decisions))
     assert (found.cost_usd, found.scripted_cost_usd, found.turns, found.scripted_turns) == (0.25, 0.3, 3, 2)
     assert (round(play.run.billed, 9), round(play.run.scripted, 9)) == (0.25, 0.3)
     assert words.money(play.run) == "$0.25 and $0.30*"
@@ -165,7 +165,7 @@ def test_what_a_repair_has_lost_stays_scripted_or_paid(scripted: float, counted:
     cut = JournalCut(cost=0.75, scripted=scripted)
     evolve(play.run, cut)
     decisions = [*play.decisions, Decision(seq=9, time=9.0, events=[cut])]
-    found = ledger.total(ledger.entries("r", decisions))
+    found = cost.total(cost.entries("r", decisions))
     assert (found.cost_usd, found.scripted_cost_usd) == counted
     assert (play.run.billed, play.run.scripted) == counted
 
@@ -176,12 +176,12 @@ def test_a_model_is_called_what_the_program_reported() -> None:
     play.fail("crash", spent=Spending(cost=0.25))
     play.say("<goto>A</goto>", cost=0.5, model="claude-opus-5-5")
     play.say("<result>x</result>", cost=0.1)
-    assert {*ledger.sums(ledger.entries("r", play.decisions), "model")} == {"claude-opus-5-5", "small"}
+    assert {*cost.sums(cost.entries("r", play.decisions), "model")} == {"claude-opus-5-5", "small"}
 
 
 def test_workflows_of_one_name_in_two_folders_are_told_apart() -> None:
-    here = ledger.entries("r", played().decisions)
+    here = cost.entries("r", played().decisions)
     there = [replace(entry, run="s", folder="/other/test") for entry in here]
-    found = ledger.sums([*here, *there], "state", several=True)
+    found = cost.sums([*here, *there], "state", several=True)
     assert len(found) == 4
     assert "test/A.md (/other/test)" in found

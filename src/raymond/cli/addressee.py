@@ -11,7 +11,7 @@ from raymond.control import agents, naming, questions, runs
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Open
 from raymond.errors import RunNotFound, UsageError
-from raymond.faces import clock
+from raymond.faces import words
 from raymond.faces.words import named
 from raymond.language import choices
 from raymond.language.refusal import cut
@@ -145,7 +145,7 @@ def none(whom: Addressee) -> UsageError:
     """The error when nobody asks, or no longer."""
     late = questions.overdue(whom.run.project, whom.run.id, whom.agent) if whom.run else []
     if whom.run and late:
-        until = clock.instant(late[0].deadline)
+        until = words.instant(late[0].deadline)
         hint = f"raymond resume {whom.run.id} continues without an answer"
         return UsageError(f"the question of {late[0].agent} could be answered until {until}", hint=hint)
     what = f"{whom.agent} is not waiting for an answer" if whom.agent else "no agent is waiting for an answer"

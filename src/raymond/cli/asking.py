@@ -12,7 +12,7 @@ from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Found
 from raymond.errors import UsageError
-from raymond.faces import clock, errors
+from raymond.faces import errors, words
 from raymond.faces import question as faces_of_question
 from raymond.faces.foreign_text import height_of, hung, width_of
 from raymond.faces.words import named
@@ -104,7 +104,7 @@ def _show(chosen: Asked) -> dict[str, str]:
     """Print the question with its files; what each of them was: path -> mark."""
     found = questions.files_of(chosen.question)
     where, width, height = chosen.project.tree, width_of(sys.stdout), height_of(sys.stdout)
-    with clock.of(sys.stdout):
+    with words.times_for(sys.stdout):
         shown = faces_of_question.lines(chosen.question, found, now=now(), where=where, width=width)
         if 0 < height <= len(shown) + len(_how(chosen.question)):  # and there is the prompt
             shown += faces_of_question.reminder(chosen.question, len(shown), questions.way(chosen), width)

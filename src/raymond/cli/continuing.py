@@ -9,7 +9,7 @@ from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import errors
-from raymond.faces.next_commands import next_command
+from raymond.faces.summary import next_command
 
 _HOW = Resumption(retries=False, by_itself=True)
 """Somebody has said what they want of one agent: those that failed or are paused stay so."""

@@ -11,9 +11,9 @@ from raymond.control import costs, runs
 from raymond.control.costs import Costs
 from raymond.errors import UsageError
 from raymond.faces import words
-from raymond.faces.dollars import dollars
+from raymond.faces.words import dollars
 from raymond.text import visible
-from raymond.views.ledger import WAYS, Sum
+from raymond.views.cost import WAYS, Sum
 
 
 @click.command("cost")

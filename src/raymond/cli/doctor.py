@@ -11,7 +11,7 @@ from raymond.cli import choice
 from raymond.cli.names import BACKEND, RUN
 from raymond.control import doctor
 from raymond.errors import UsageError
-from raymond.faces import repaired
+from raymond.faces import history
 from raymond.faces.foreign_text import fitted, said, width_of
 from raymond.text import visible
 
@@ -54,7 +54,7 @@ def _asking(name: str) -> None:
 def _repair(id_: str) -> int:
     run = choice.change(id_, "repair")
     done = doctor.repair_journal(run.project, run.id)
-    for line in repaired.lines(done):
+    for line in history.repair_lines(done):
         print(said(line, sys.stderr), file=sys.stderr)
     print(f"next: raymond {'logs' if done.is_over else 'resume'} {run.id}", file=sys.stderr)
     return 0

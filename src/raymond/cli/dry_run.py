@@ -10,7 +10,7 @@ from raymond import durations
 from raymond.control.plan import FirstStep, Limit, Plan, PlannedGate
 from raymond.control.settings import OPTIONS, Row
 from raymond.errors import Diagnostic, Error, WorkflowError
-from raymond.faces import errors, trusting, words
+from raymond.faces import errors, foreign_text, words
 from raymond.faces.foreign_text import hung, width_of
 from raymond.language.check import expected
 from raymond.text import visible
@@ -33,7 +33,7 @@ def show(plan: Plan) -> str:
         *_programs(plan),
         *_workspace(plan),
         f"rights:   {_rights(plan)}",
-        *(f"settings: {trusting.use(one.names, one.is_used, one.why)}" for one in plan.uses),
+        *(f"settings: {foreign_text.settings_use(one.names, one.is_used, one.why)}" for one in plan.uses),
         *_limits(plan),
         *(line for one in plan.gates for line in _gate(one)),
     ]
@@ -127,7 +127,7 @@ def _workspace(plan: Plan) -> list[str]:
     carried = f"; carried: {', '.join(start.carry)}" if start.carry else ""
     net = "; no network" if start.net == "off" else ""
     setup = [f"setup:    {start.setup} (when the work names other dependencies)"] if start.setup else []
-    return [f"works:    {words.way(start.workspace)}{carried}{lent}{net}", *setup]
+    return [f"works:    {words.workplace(start.workspace)}{carried}{lent}{net}", *setup]
 
 
 def _rights(plan: Plan) -> str:

@@ -12,10 +12,10 @@ from raymond.control import runs
 from raymond.control.drive import AS_IT_IS, UNRECORDED, HeldRun, Recording, Resumption, hold
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
-from raymond.faces import log_file, next_commands, summary, words
+from raymond.faces import lines, summary, words
 from raymond.faces.fanout import Faces
 from raymond.faces.foreign_text import said
-from raymond.faces.log_file import LogFile
+from raymond.faces.lines import LogFile
 from raymond.text import is_text
 from raymond.views.status import exit_code
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def check(show: ShowFlags, *, dry: bool = False) -> None:
     """Refuse a log file that cannot be written before the run begins or continues."""
     if show.log_file:
-        (log_file.check_dry if dry else log_file.check)(show.log_file)
+        (lines.check_log_file_dry if dry else lines.check_log_file)(show.log_file)
 
 
 def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
@@ -103,9 +103,9 @@ def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:
     left = f", but {words.many(ended, 'process')} of it still ran: ended now" if ended else ""
     how = "was cancelled" if run.final_status == "cancelled" else "has ended"
     print(f"{run.start.workflow_id} {how}: nothing to resume{left}", file=sys.stderr)
-    if advice := next_commands.instead_of_resume(run):
+    if advice := summary.instead_of_resume(run):
         print(said(f"hint: {advice}", sys.stderr), file=sys.stderr)
-    return summary.tell(run, runs.left(run), as_json=held.whole if show.as_json else None)
+    return summary.tell_ending(run, runs.left(run), as_json=held.whole if show.as_json else None)
 
 
 def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int:
@@ -129,7 +129,7 @@ def _tell(held: HeldRun, show: ShowFlags) -> int:
         from raymond.loops import ending
 
         return ending.tell(held.project, run, signal=held.signal, as_json=show.as_json)
-    return summary.tell(run, runs.left(run), as_json=held.whole if show.as_json else None, signal=held.signal)
+    return summary.tell_ending(run, runs.left(run), as_json=held.whole if show.as_json else None, signal=held.signal)
 
 
 def targets(run: "Run", show: ShowFlags) -> list[str]:

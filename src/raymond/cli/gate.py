@@ -12,7 +12,7 @@ from raymond.cli import texts
 from raymond.control import gate, start
 from raymond.errors import WorkflowError
 from raymond.faces import errors
-from raymond.faces.trial import Trial
+from raymond.faces.lines import CheckLines
 from raymond.language.ways import WAYS, Way
 from raymond.language.workflow import State
 from raymond.verifier.assignment import Found
@@ -42,7 +42,7 @@ def run(states: Sequence[State], where: gate.Where, stream: TextIO) -> dict[str,
     found = {}
     with interruptible():
         for state in states:
-            trial = Trial(stream)
+            trial = CheckLines(stream)
             found[state.name] = gate.try_out(state, where, trial.tell)
             trial.end(state.name, found[state.name])
     return found

@@ -15,7 +15,7 @@ from raymond.control import naming, runs
 from raymond.control.runs import RunRow
 from raymond.errors import UsageError
 from raymond.views import times
-from raymond.views.groups import DONE, NEEDS_YOU, STATUSES
+from raymond.views.status import DONE, NEEDS_YOU, STATUSES
 
 _DONE = 10
 """Runs that are done and are listed without `--limit`."""
@@ -113,7 +113,7 @@ def _show(rows: list[RunRow], *, with_projects: bool, left: int) -> None:
     from raymond.faces import listing, table
     from raymond.faces.foreign_text import width_of
 
-    width, mark = width_of(sys.stdout), table.mark(sys.stdout)
+    width, mark = width_of(sys.stdout), table.cut_mark(sys.stdout)
     print("\n".join(listing.lines(rows, now(), projects=with_projects, width=width, mark=mark)))
     if left:
         print(f"... and {left} more: raymond list --limit {len(rows) + left}", file=sys.stderr)

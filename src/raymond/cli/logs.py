@@ -15,12 +15,11 @@ from raymond.cli.value import Value
 from raymond.control import history, runs
 from raymond.control.follow import Follower
 from raymond.errors import UsageError
-from raymond.faces.tail import Tail
+from raymond.faces.lines import Tail
 
 if TYPE_CHECKING:
     from raymond.control.handle import RunHandle
-    from raymond.faces.conversation import Conversation
-    from raymond.faces.history import Json, Text
+    from raymond.faces.history import Conversation, JsonHistory, TextHistory
 
 
 @click.command("logs")
@@ -61,11 +60,11 @@ def command(
     if step and in_full:
         history.check_step(run.id, decisions, step, agent or "")
     elif step:
-        from raymond.faces.history import turn
+        from raymond.faces.history import turn_in_full
 
         folder = run.start.scope_dir
         for one in history.step(run.project, run.id, decisions, step, agent or ""):
-            print(turn(one.begun, one.ended, one.transcript, state=one.state, folder=folder, as_json=as_json))
+            print(turn_in_full(one.begun, one.ended, one.transcript, state=one.state, folder=folder, as_json=as_json))
         return 0
     if debug_dir:
         from raymond.faces import debug_folder
@@ -77,7 +76,9 @@ def command(
     if run.start.loop and not (agent or every or in_full or as_json):
         from raymond.loops.telling import LoopLines
 
-        printed: Conversation | Text | Json | LoopLines = LoopLines(run.transcripts, Tail(tail or 0), begin)
+        printed: Conversation | TextHistory | JsonHistory | LoopLines = LoopLines(
+            run.transcripts, Tail(tail or 0), begin
+        )
     else:
         printed = _printer(run, agent or "", step or 0, tail or 0, begin, in_full=in_full, as_json=as_json)
     printed.show(decisions)
@@ -89,15 +90,15 @@ def command(
 
 def _printer(
     run: "RunHandle", agent: str, step: int, most: int, since: float, *, in_full: bool, as_json: bool
-) -> "Conversation | Text | Json":
+) -> "Conversation | TextHistory | JsonHistory":
     if in_full:
-        from raymond.faces.conversation import Conversation
+        from raymond.faces.history import Conversation
 
         is_driven = partial(runs.is_driven, run.project.run(run.id))
         return Conversation(run.transcripts, Tail(most), agent=agent, step=step, since=since, is_driven=is_driven)
-    from raymond.faces.history import Json, Text
+    from raymond.faces.history import JsonHistory, TextHistory
 
-    return Json(agent, Tail(most), since) if as_json else Text(agent, run.transcripts, Tail(most), since)
+    return JsonHistory(agent, Tail(most), since) if as_json else TextHistory(agent, run.transcripts, Tail(most), since)
 
 
 def _check_empty(path: str) -> None:

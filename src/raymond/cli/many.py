@@ -8,9 +8,9 @@ from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
 from raymond.errors import Error, UsageError
 from raymond.faces import errors, listing, table, words
-from raymond.faces.dollars import dollars
 from raymond.faces.foreign_text import width_of
 from raymond.faces.table import Column
+from raymond.faces.words import dollars
 
 _COLUMNS = (Column(least=8), Column(rank=2), Column(rank=3), Column(least=10, rank=1))
 
@@ -34,7 +34,7 @@ def show(rows: Sequence[RunRow]) -> None:
     """A line for each run: what it is, what it has cost of what it may cost, and where."""
     cells = [(row.workflow_id, row.status, _spending(row), row.project) for row in rows]
     width = width_of(sys.stderr)
-    print("\n".join(table.lines(_COLUMNS, cells, width, table.mark(sys.stderr))), file=sys.stderr)
+    print("\n".join(table.lines(_COLUMNS, cells, width, table.cut_mark(sys.stderr))), file=sys.stderr)
 
 
 def _spending(row: RunRow) -> str:

@@ -27,7 +27,7 @@ def pick(several: SeveralRuns) -> RunRow:
     """The run of the number that is typed; nothing typed, or something else, asks again."""
     offered = several.candidates[:_MOST]
     rows = [(str(number), *cells) for number, cells in enumerate(naming.cells(offered), 1)]
-    mark = table.mark(sys.stderr)
+    mark = table.cut_mark(sys.stderr)
     lines = [visible(str(several)), *table.lines(_COLUMNS, rows, width_of(sys.stderr), mark)]
     if several.candidates[_MOST:]:
         lines.append(f"... and {len(several.candidates) - _MOST} more: raymond list --all")

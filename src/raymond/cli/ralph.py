@@ -31,7 +31,7 @@ from raymond.control.start import Choices
 from raymond.errors import UsageError, WorkflowError
 from raymond.faces import words
 from raymond.faces.foreign_text import said
-from raymond.faces.trial import Trial
+from raymond.faces.lines import CheckLines
 from raymond.language.ways import Way, narrowed
 from raymond.loops import checks, finding, preflight, ralph, starting
 from raymond.loops.documents import Folder
@@ -117,7 +117,7 @@ def _rehearse(made: plan.Plan, settings: Settings, where: list[str], *, as_json:
     tried = None
     if state := starting.check_of(settings):
         with gate.interruptible():
-            tried = try_out(state, there, Trial(sys.stderr, brief=True).tell)
+            tried = try_out(state, there, CheckLines(sys.stderr, brief=True).tell)
     if as_json:
         told = {
             "loop": RALPH,

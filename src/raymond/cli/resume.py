@@ -83,7 +83,7 @@ def _wait_for_person(run: RunHandle, given: ResumeFlags) -> int:
     print(f"nothing to resume until a person decides: raymond review {run.id}", file=sys.stderr)
     if given.show.as_json:
         found = run.read()
-        return summary.tell(found, runs.left(found), as_json=runs.whole(run.project, run.id))
+        return summary.tell_ending(found, runs.left(found), as_json=runs.whole(run.project, run.id))
     return 3
 
 

@@ -15,7 +15,7 @@ from raymond.control.reviews import Review
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.foreign_text import hung, in_margin, width_of
-from raymond.faces.trial import Trial
+from raymond.faces.lines import CheckLines
 from raymond.loops import evidence, person
 from raymond.loops.evidence import Evidence
 from raymond.loops.ledger import Entry
@@ -173,7 +173,7 @@ class ItemCase(Case):
         if not accepted:
             print(person.reject(self._loop, self._entry, reason), file=sys.stderr)
             return 0
-        done = person.accept(self._loop, self._entry, Trial(sys.stderr).tell)
+        done = person.accept(self._loop, self._entry, CheckLines(sys.stderr).tell)
         if done.commit:
             told = f"committed as {done.commit[:12]}"
         elif done.branch:

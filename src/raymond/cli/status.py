@@ -9,16 +9,16 @@ from raymond.cli.names import RUN
 from raymond.control import gate_progress, runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
-from raymond.faces import clock, documents
+from raymond.faces import documents, words
 from raymond.faces.foreign_text import MARGIN, hung, told, width_of
-from raymond.faces.overview import SHOWN, overview
+from raymond.faces.overview import SHOWN_AGENTS, run_lines
 from raymond.faces.summary import INDENT
 from raymond.text import visible
 
 
 @click.command("status")
 @click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--agents", "every", is_flag=True, help=f"Show every agent, not only {SHOWN}.")
+@click.option("--agents", "every", is_flag=True, help=f"Show every agent, not only {SHOWN_AGENTS}.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command to run next; of a loop, its items."""
@@ -35,12 +35,12 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
         sys.stdout.flush()
     else:
         about = (seen.run, seen.status, seen.pid, found.transcripts)
-        with clock.of(sys.stdout):
+        with words.times_for(sys.stdout):
             unheard, then = _unheard(found, seen)
             more, width = [*_workspace(found, seen), *_left(found, seen), *unheard], width_of(sys.stdout)
             gates = gate_progress.of(found.project, seen.run)
             checks = {agent: (one.command, one.tries) for agent, one in gates.items()}
-            lines = overview(*about, every=every, host=seen.host, width=width, more=more, then=then, checks=checks)
+            lines = run_lines(*about, every=every, host=seen.host, width=width, more=more, then=then, checks=checks)
         print("\n".join(lines))
     if seen.note:
         print("\n".join(told(seen.note, MARGIN, width_of(sys.stderr))), file=sys.stderr)

@@ -13,13 +13,12 @@ from raymond.cli.names import RUN
 from raymond.control import history, runs
 from raymond.errors import Error, UsageError
 from raymond.faces import listing, words
-from raymond.faces.clock import instant
-from raymond.faces.dollars import dollars
 from raymond.faces.foreign_text import MARGIN, hung, width_of
+from raymond.faces.words import dollars, instant
 from raymond.loops import report
 from raymond.loops.report import Failure, Report
 from raymond.text import visible
-from raymond.views import groups, times
+from raymond.views import status, times
 
 _INDENT = "          "
 _ITEMS = 5
@@ -42,7 +41,7 @@ def command(id_: str | None, since: str | None, as_json: bool) -> int:
         sys.stdout.flush()
         return 0
     if since is not None:
-        print("\n".join([_head(rows, begin), *(line for group in groups.GROUPS for line in _group(group, found))]))
+        print("\n".join([_head(rows, begin), *(line for group in status.GROUPS for line in _group(group, found))]))
     else:
         print("\n".join(line for one in found for line in (report.whole_report(one.run).splitlines() or _told(one))))
     return 0

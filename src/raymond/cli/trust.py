@@ -7,7 +7,7 @@ import click
 from raymond.control import trust
 from raymond.control.trust import Offer
 from raymond.errors import UsageError
-from raymond.faces import trusting
+from raymond.faces import foreign_text
 from raymond.faces.foreign_text import said
 
 
@@ -41,7 +41,7 @@ def _list() -> int:
 
 def _ask(offer: Offer, yes: bool) -> int:
     actions = [(one.file, one.kind, one.text) for one in offer.runs]
-    print("\n".join(trusting.lines(offer.tree, offer.files, actions)), file=sys.stderr)
+    print("\n".join(foreign_text.trust_lines(offer.tree, offer.files, actions)), file=sys.stderr)
     if not offer.files:
         print("it brings no settings for agents' programs: there is nothing to trust", file=sys.stderr)
         return 0

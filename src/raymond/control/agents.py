@@ -5,8 +5,8 @@ from difflib import get_close_matches
 from raymond.errors import UsageError
 from raymond.store import journal
 from raymond.store.project import Project
-from raymond.views import agent_names
-from raymond.views.agent_names import AgentNames
+from raymond.views import questions
+from raymond.views.questions import AgentNames
 
 _NAMED = 20
 """Agents that are named to somebody who named none of them."""
@@ -14,7 +14,7 @@ _NAMED = 20
 
 def of_run(project: Project, id: str) -> AgentNames:
     """What the agents of a run are called now."""
-    return agent_names.of_run(journal.read(project.run(id)).run)
+    return questions.agent_names(journal.read(project.run(id)).run)
 
 
 def named(names: AgentNames, word: str) -> str:

@@ -7,12 +7,12 @@ from raymond.control.follow import EVERY, Follower
 from raymond.control.questions import files_of
 from raymond.drivers.face import Face
 from raymond.errors import UsageError
-from raymond.faces.history import told as said
+from raymond.faces.history import told_by_step as said
 from raymond.language.refusal import Refusal
 from raymond.machine.events import Decision, StepEnded
 from raymond.store.project import Project
 from raymond.store.records import Records
-from raymond.views.questions import questions
+from raymond.views.questions import open_questions
 
 
 def attach(project: Project, id: str, follower: Follower, face: Face, greeting: str) -> None:
@@ -46,7 +46,7 @@ def _listen(project: Project, id: str, follower: Follower, face: Face) -> None:
     """Wait a moment; what is typed meanwhile is an answer to the question that was shown."""
     ready, _, _ = select.select([face.stdin] if face.stdin >= 0 else [], [], [], EVERY)
     for agent, answer in face.answers() if ready else ():
-        asked = next((one for one in questions(follower.run) if one.agent == agent), None)
+        asked = next((one for one in open_questions(follower.run) if one.agent == agent), None)
         # The face compares the files with what it has shown, before it gives an answer.
         seen = {one.path: one.mark for one in files_of(asked)} if asked else {}
         try:

@@ -7,8 +7,8 @@ from msgspec import Struct
 from raymond.errors import JournalError
 from raymond.store import journal
 from raymond.store.project import Project
-from raymond.views import ledger
-from raymond.views.ledger import Entry, Sum
+from raymond.views import cost
+from raymond.views.cost import Entry, Sum
 
 
 class Costs(Struct):
@@ -30,7 +30,7 @@ class Books(Struct):
 
 def of_run(project: Project, id: str) -> Books:
     """The turns of one run."""
-    return Books(ledger.entries(id, journal.decisions(project.run(id))), {})
+    return Books(cost.entries(id, journal.decisions(project.run(id))), {})
 
 
 def of_projects(projects: Iterable[Project]) -> Books:
@@ -42,7 +42,7 @@ def of_projects(projects: Iterable[Project]) -> Books:
             name = f"{id} ({project.tree})" if id in seen else id
             seen.add(id)
             try:
-                books.entries += ledger.entries(name, journal.decisions(project.run(id)))
+                books.entries += cost.entries(name, journal.decisions(project.run(id)))
             except JournalError as error:
                 books.unreadable[name] = error.with_traceback(None)  # which would keep the journal in memory
     return books
@@ -50,4 +50,4 @@ def of_projects(projects: Iterable[Project]) -> Books:
 
 def costs(books: Books, by: str) -> Costs:
     """The sums of `books`, a row for each `by`."""
-    return Costs(by, ledger.sums(books.entries, by, several=books.several), ledger.total(books.entries))
+    return Costs(by, cost.sums(books.entries, by, several=books.several), cost.total(books.entries))

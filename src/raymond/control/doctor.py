@@ -245,7 +245,7 @@ def _config() -> Finding:
 def _trust() -> list[Finding]:
     """Whether the settings that come with the project here would be used; nothing when there are none."""
     from raymond.control import trust
-    from raymond.faces import trusting
+    from raymond.faces import foreign_text
 
     here = os.getcwd()
     try:
@@ -257,7 +257,7 @@ def _trust() -> list[Finding]:
     except Error as error:
         return [_wrong("trust", str(error), error.hint)]
     hint = "raymond trust shows what they do, and asks"
-    told = [(trusting.use(one.names, one.is_used, one.why), "" if one.is_used else hint) for one in found]
+    told = [(foreign_text.settings_use(one.names, one.is_used, one.why), "" if one.is_used else hint) for one in found]
     return [Finding("trust", what, hint=hint) for what, hint in told]
 
 

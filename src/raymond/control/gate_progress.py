@@ -9,7 +9,7 @@ from raymond.machine.agent import Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
 from raymond.store.records import Records
-from raymond.views.checking import is_checking, why_red
+from raymond.views.status import is_checking, why_red
 
 
 class Progress(Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from raymond.control import runs
 from raymond.errors import Diagnostic, Error, JournalError, RunBusy, UsageError
-from raymond.faces import next_commands
+from raymond.faces import summary
 
 if TYPE_CHECKING:
     from raymond.control.deliver import Delivery
@@ -161,9 +161,9 @@ class RunHandle:
 
     def questions(self) -> "list[Question]":
         """The questions that wait for an answer."""
-        from raymond.views.questions import questions
+        from raymond.views.questions import open_questions
 
-        return questions(self.read())
+        return open_questions(self.read())
 
     def reviews(self) -> "list[Review]":
         """The green checks that count only when a person has seen what changed."""
@@ -221,5 +221,5 @@ def _check_rest(handle: RunHandle) -> None:
         raise RunBusy(f"process {seen.pid} drives {handle.id}", path=path, pid=seen.pid, hint="follow it, or stop it")
     if seen.run.is_over:
         how = "was cancelled" if seen.run.final_status == "cancelled" else "has ended"
-        hint = next_commands.instead_of_resume(seen.run) or f"`raymond logs {handle.id}` shows what happened"
+        hint = summary.instead_of_resume(seen.run) or f"`raymond logs {handle.id}` shows what happened"
         raise UsageError(f"{handle.id} {how}: nothing to resume", hint=hint)

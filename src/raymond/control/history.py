@@ -12,7 +12,7 @@ from raymond.errors import UsageError
 from raymond.machine.events import Decision, Event, StepEnded, StepStarted, is_entry
 from raymond.store.project import Project
 from raymond.store.records import Records
-from raymond.views import agent_names
+from raymond.views import questions
 
 _DAY = 86400.0
 _NAMED = 20
@@ -31,7 +31,7 @@ class StepRecord(Struct, frozen=True):
 
 def agent_of(id: str, decisions: Iterable[Decision], word: str) -> str:
     """The name of the agent of run `id` that a word means; refused when these decisions mention none."""
-    names = agent_names.of_events(_events(decisions))
+    names = questions.agent_names_in(_events(decisions))
     found = agents.named(names, word)
     if not found:
         raise agents.unknown(id, names, word)

@@ -13,9 +13,8 @@ from raymond.store import asked_files, journal
 from raymond.store import project as projects
 from raymond.store.asked_files import Found as Found
 from raymond.store.project import Project
-from raymond.views import agent_names
-from raymond.views.agent_names import AgentNames
-from raymond.views.questions import Question, questions
+from raymond.views import questions
+from raymond.views.questions import AgentNames, Question, open_questions
 
 
 class Asked(Struct, frozen=True):
@@ -49,13 +48,13 @@ def of_run(project: Project, id: str) -> Open:
     """Those of one run."""
     run = journal.read(project.run(id)).run
     now = time()
-    asked = [Asked(project, one) for one in questions(run) if not one.is_overdue(now)]
-    return Open(asked, {}, (agent_names.of_run(run),))
+    asked = [Asked(project, one) for one in open_questions(run) if not one.is_overdue(now)]
+    return Open(asked, {}, (questions.agent_names(run),))
 
 
 def overdue(project: Project, id: str, agent: str = "") -> list[Question]:
     """The questions of a run, or of an agent of it, whose time is over and that no driver has seen to."""
-    now, found = time(), questions(journal.read(project.run(id)).run)
+    now, found = time(), open_questions(journal.read(project.run(id)).run)
     return [one for one in found if agent in ("", one.agent) and one.is_overdue(now)]
 
 

@@ -20,9 +20,8 @@ from raymond.store.project import Project
 from raymond.store.run_folder import SETTLED, RunFolder
 from raymond.system.files import contents
 from raymond.views import times
-from raymond.views.groups import DONE, group
-from raymond.views.row import RunRow as RunRow
-from raymond.views.status import UNFINISHED, is_answered, run_status
+from raymond.views.status import DONE, UNFINISHED, group, is_answered, run_status
+from raymond.views.status import RunRow as RunRow
 
 INTERRUPTED = "interrupted"
 """The status of a run that should be running and that no process drives."""

@@ -14,7 +14,7 @@ from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.store import asked_files, journal
 from raymond.store.project import Project
-from raymond.views.questions import Question, questions
+from raymond.views.questions import Question, open_questions
 
 
 def answer(
@@ -62,7 +62,7 @@ def seen_first(id: str) -> str:
 
 def _asked(project: Project, id: str, agent: str) -> Question | None:
     """The question that is open as far as this process can see: a moment later it may be another one."""
-    found = [one for one in questions(journal.read(project.run(id)).run) if agent in ("", one.agent)]
+    found = [one for one in open_questions(journal.read(project.run(id)).run) if agent in ("", one.agent)]
     return found[0] if len(found) == 1 else None
 
 

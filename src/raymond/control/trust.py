@@ -9,7 +9,7 @@ from msgspec import Struct
 from raymond import pasted
 from raymond.control import inside, paths
 from raymond.errors import UsageError
-from raymond.faces import trusting as words
+from raymond.faces import foreign_text
 from raymond.language import judges
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
@@ -138,7 +138,7 @@ def _there(tree: str, cwd: str, names: Collection[str], *, nested: bool) -> list
 
 
 def _note(tree: str, names: list[str], why: str) -> str:
-    return f"{words.use(names, False, why)} ({_command(tree)} shows what they do, and asks)"
+    return f"{foreign_text.settings_use(names, False, why)} ({_command(tree)} shows what they do, and asks)"
 
 
 def _why(tree: str, cwd: str, records: Mapping[str, dict[str, str]]) -> str:
@@ -155,7 +155,7 @@ def _lapse(tree: str, cwd: str, trusted: dict[str, str]) -> str:
         changes = trusting.lapse(foreign_settings.brought(tree, cwd), trusted)
     except Unclear as error:
         return visible(str(error))
-    return words.lapse([(one.path, one.what) for one in changes])
+    return foreign_text.changes_since_trusted([(one.path, one.what) for one in changes])
 
 
 def _command(tree: str) -> str:

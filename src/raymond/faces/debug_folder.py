@@ -15,7 +15,7 @@ import msgspec
 
 from raymond.drivers.face import Quiet
 from raymond.faces import words
-from raymond.faces.authored import authored
+from raymond.faces.words import with_author_paths
 from raymond.language import reading
 from raymond.language.tags import Transition, targets
 from raymond.machine.agent import file_name
@@ -242,7 +242,7 @@ class Folder(Quiet):
                 pass
 
     def _named(self, error: str) -> str:
-        return authored(error, self._authored)
+        return with_author_paths(error, self._authored)
 
     def _keep(self, event: StepEnded) -> None:
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1

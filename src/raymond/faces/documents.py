@@ -11,9 +11,16 @@ from raymond.machine.agent import ASKING, PAUSED, Agent
 from raymond.machine.outcome import Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
-from raymond.views.checking import is_checking, why_red
 from raymond.views.questions import Question
-from raymond.views.status import collected_failures, exit_code, failed_agents, main_result, run_status
+from raymond.views.status import (
+    collected_failures,
+    exit_code,
+    failed_agents,
+    is_checking,
+    main_result,
+    run_status,
+    why_red,
+)
 from raymond.views.times import instant
 
 RESULTS_SHOWN = 1000

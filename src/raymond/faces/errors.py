@@ -56,7 +56,7 @@ def warnings(found: Sequence[Diagnostic], most: int = 0, all_with: str = "") -> 
 
 
 def _excerpt(one: Diagnostic) -> list[str]:
-    from raymond.faces.cells import size
+    from raymond.faces.table import cell_count
 
     number, at = str(one.line), max(0, one.column - 1)
     margin = " " * len(number)
@@ -65,8 +65,8 @@ def _excerpt(one: Diagnostic) -> list[str]:
     start = max(0, at - widest // 2) if len(one.source) > widest else 0
     source = "".join(letter if _is_plain(letter) else "\ufffd" for letter in one.source[start : start + widest])
     # A tab is as wide as the terminal says, above and below; some characters are twice as wide as others.
-    before = "".join("\t" if letter == "\t" else " " * size(letter) for letter in source[: at - start])
-    caret = before + "^" * max(1, size(source[at - start : at - start + one.length]))
+    before = "".join("\t" if letter == "\t" else " " * cell_count(letter) for letter in source[: at - start])
+    caret = before + "^" * max(1, cell_count(source[at - start : at - start + one.length]))
     return [f"{margin} |", f"{number} | {source}", f"{margin} | {caret}"]
 
 

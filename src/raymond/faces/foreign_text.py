@@ -1,14 +1,18 @@
-"""Text that somebody else wrote and a person decides on: shown so that nothing of it is hidden."""
+"""Text of others that a person reads or decides on, shown so that nothing in it is hidden and nothing in it acts."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
-from raymond.faces import cells
+from raymond.faces import table
 from raymond.faces.table import fit
 from raymond.patterns import regex
 from raymond.text import safe, visible
+
+_SEQUENCES = regex(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
+_CONTROLS = regex(r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_SURROGATES = regex(r"[\ud800-\udfff]")
 
 MARGIN = "  | "
 """Before what a terminal would wrap."""
@@ -30,22 +34,36 @@ _INLINE = regex(
     rf"raymond(?: -C {_WORD})? [a-z]+{_VALUE}{_VALUE}(?: --?[a-z][\w-]*{_VALUE}| [A-Z]+)*|--[a-z-]+ {_WORD}"
 )
 """In the middle of one: a command, perhaps with a word too many, or a flag with its value."""
-_KEPT = "\0"
+_KEPT_BLANK = "\0"
 """In the place of a blank at which a line is not broken; text that is safe to show has none."""
 _PART = regex(rf"(?:(-C|--[a-z][\w-]*|trust|run) (?!-))?({_WORD})")
 """A word of a command, and the flag before it."""
 _PLACES = {"--allow-tool": "TOOL", "--goto": "STATE", "--root": "DIR", "-C": "DIR", "trust": "DIR", "run": "PATH"}
 """What a value that has no room is called."""
 _TAB = 4
-_CUT = ".."
+_CUT_MARK = ".."
+
+_MOST_FILES = 20
+_MOST_ACTIONS = 20
+_WORST_ACTIONS = ("server", "command", "hook")
+_MOST_CHANGES = 3
+_CHANGE_WORDS = {"changed": "changed", "new": "is new", "gone": "is gone"}
 
 
-def told_lines(told: Iterable[tuple[str, str]]) -> list[str]:
+def plain(text: str) -> str:
+    """`text` without control sequences and control characters; a tab becomes a space."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _CONTROLS.sub("", _SEQUENCES.sub("", text.replace("\t", " ")))
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _named_lines(told: Iterable[tuple[str, str]]) -> list[str]:
     """A line for each thing: what it is, and its text."""
     return [f"{name + ':':<11}{laid_open(text)}" for name, text in told]
 
 
-def some(name: str, most: int, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _first_few(name: str, most: int, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The first few, and how many more there are: too many would push away what stands above them."""
     found = list(texts)
     yield from ((name, text) for text in found[:most])
@@ -76,7 +94,7 @@ def in_margin(text: str, margin: str, width: int = 0, show: Callable[[str], str]
 
 def hung(line: str, margin: str, width: int = 0) -> list[str]:
     """A line of ours that quotes others and is safe to show: what `width` cells do not hold follows after `margin`."""
-    if not width or cells.most(line) <= width:
+    if not width or table.max_cells(line) <= width:
         return [line]
     end = _end(line, 0, width)
     margin, room = _room(margin, width)
@@ -89,12 +107,12 @@ def fitted(line: str, margin: str, width: int = 0) -> list[str]:
     What others wrote stands in quotes or brackets, so that no command of theirs is at the end. Any other command stays
     in the line, and together where there is room for it.
     """
-    if not width or cells.most(line) <= width:
+    if not width or table.max_cells(line) <= width:
         return [line]
     command = _COMMAND.search(_QUOTED.sub(lambda found: "x" * len(found[0]), line))
     if not command:
-        kept = _INLINE.sub(lambda found: found[0].replace(" ", _KEPT), line)
-        return [part.replace(_KEPT, " ") for part in hung(kept, margin, width)]
+        kept = _INLINE.sub(lambda found: found[0].replace(" ", _KEPT_BLANK), line)
+        return [part.replace(_KEPT_BLANK, " ") for part in hung(kept, margin, width)]
     before = line[: command.start(1)].rstrip()
     blanks = len(line) - len(line.lstrip()) + (2 if before else 0)
     return [*(hung(before, margin, width) if before else []), *_alone(line[command.start(1) :], " " * blanks, width)]
@@ -105,15 +123,15 @@ def _alone(command: str, blanks: str, width: int) -> list[str]:
 
     Then it is continued as a shell does: whoever pastes only a part of it runs nothing.
     """
-    if "'" not in command or cells.most(f"{blanks}{command}") <= width:
+    if "'" not in command or table.max_cells(f"{blanks}{command}") <= width:
         return [f"{blanks}{command}"]
     rows, row = list[str](), ""
     for found in _PART.finditer(command):
         flag, word = found.groups()
-        if "'" in word and cells.most(f"{blanks}  {found[0]} \\") > width:
+        if "'" in word and table.max_cells(f"{blanks}  {found[0]} \\") > width:
             word = _PLACES.get(flag or "", "TEXT")
         part = f"{flag} {word}" if flag else word
-        if row and cells.most(f"{row} {part} \\") > width:
+        if row and table.max_cells(f"{row} {part} \\") > width:
             rows.append(f"{row} \\")
             row = f"{blanks}  {part}"
         else:
@@ -135,7 +153,7 @@ def said(line: str, stream: TextIO) -> str:
 
 def spoken(who: str, mark: str, text: str, width: int) -> list[str]:
     """What a step prints, on a terminal: every line after its name, also those that had to be wrapped."""
-    return in_margin(text, f"{fit(who, max(1, width // 2 - len(mark) - 2), _CUT)} {mark} ", width, safe)
+    return in_margin(text, f"{fit(who, max(1, width // 2 - len(mark) - 2), _CUT_MARK)} {mark} ", width, safe)
 
 
 def width_of(stream: TextIO) -> int:
@@ -166,9 +184,9 @@ def _room(margin: str, width: int) -> tuple[str, int]:
     """A margin that fits into `width` cells, and the cells beside it; 0 for any number."""
     if not width:
         return margin, 0
-    if 2 * cells.most(margin) > width:
+    if 2 * table.max_cells(margin) > width:
         margin = margin.lstrip(" ")
-    return margin, max(1, width - cells.most(margin))
+    return margin, max(1, width - table.max_cells(margin))
 
 
 def _lines(text: str) -> list[str]:
@@ -197,7 +215,35 @@ def _fitting(line: str, start: int, room: int) -> int:
     """Where what begins at `start` has to end to fit into `room` cells; it has a character at least."""
     used = 0
     for at in range(start, len(line)):
-        used += cells.widest(line[at])
+        used += table.max_cells_of(line[at])
         if used > room and at > start:
             return at
     return len(line)
+
+
+# Whether to trust a project: whoever wrote its settings may want to mislead
+
+
+def trust_lines(tree: str, files: Iterable[str], actions: Iterable[tuple[str, str, str]]) -> list[str]:
+    """The project, the files, and what they would have a program do: (file, kind, text)."""
+    told = [("project", tree), *_first_few("file", _MOST_FILES, sorted(files))]
+    kinds: dict[str, list[str]] = {}
+    for file, kind, text in actions:
+        kinds.setdefault(kind, []).append(f"{text}  ({file})")
+    # What runs by itself stands next to the question.
+    for kind in sorted(kinds, key=lambda kind: _WORST_ACTIONS.index(kind) if kind in _WORST_ACTIONS else -1):
+        told += _first_few(kind, _MOST_ACTIONS, kinds[kind])
+    return _named_lines(told)
+
+
+def settings_use(names: Sequence[str], is_used: bool, why: str) -> str:
+    """Whether settings of a project are used, and why."""
+    verb = "is" if len(names) == 1 else "are"
+    return f"{' and '.join(names)} here {verb} {'used' if is_used else 'not used'}: {why}"
+
+
+def changes_since_trusted(changes: Sequence[tuple[str, str]]) -> str:
+    """What has changed since a project was trusted, as (file, what)."""
+    more = len(changes) - _MOST_CHANGES
+    told = [f"{laid_open(path)} {_CHANGE_WORDS[what]}" for path, what in changes[:_MOST_CHANGES]]
+    return ", ".join([*told, f"and {more} more"] if more > 0 else told)

@@ -1,37 +1,69 @@
-"""What happened in a run, told afterwards from its journal and transcripts: as lines, as JSON, or one step in full."""
+"""What happened in a run, told afterwards: as lines, as JSON, as a conversation, one step in full, or a repair."""
 
 import contextlib
 import sys
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from raymond.faces import clock, dollars, words
-from raymond.faces.authored import PRINTED, authored
-from raymond.faces.foreign_text import hung, in_margin, width_of
-from raymond.faces.lines import Lines, spending
-from raymond.faces.tail import Tail
+from raymond import durations, pasted
+from raymond.faces import words
+from raymond.faces.foreign_text import hung, in_margin, spaced, width_of
+from raymond.faces.lines import Lines, Tail, step_costs
+from raymond.faces.words import PRINTED_FIELDS, dollars, with_author_paths
 from raymond.language import reading
-from raymond.machine.events import AgentFailed, AskEnded, Decision, Event, StepEnded, StepFailed, StepStarted, is_end
+from raymond.machine import prices
+from raymond.machine.events import (
+    AgentFailed,
+    AgentStarted,
+    AskEnded,
+    Decision,
+    Event,
+    LimitsChanged,
+    RunStarted,
+    RunStopped,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    is_end,
+    is_entry,
+)
 from raymond.machine.label import named
+from raymond.steps.talk import in_order, only_tools
 from raymond.store import journal, transcripts
+from raymond.store.losses import LostStep
 from raymond.store.records import Records, is_gone
+from raymond.store.repair import Repair
 from raymond.text import safe, visible
 from raymond.views import times
-from raymond.views.tally import Tally
+from raymond.views.cost import Tally
 
-_TEXTS = ("sent", "talk", "said", "tools", "out", "decided", "err", "note", "error")
+_SHOWN_FIRST = ("sent", "talk", "said", "tools", "out", "decided", "err", "note", "error")
 """What is shown first of a step."""
 _LOUD = (b'"tools":', b"<p", b'<"')
 """One of these stands in the record of a step that used tools or printed, perhaps with a tag in two lines of it."""
-_NAMES = {"out": "stdout", "err": "stderr"}
+_FIELD_NAMES = {"out": "stdout", "err": "stderr"}
 """What is called otherwise in a transcript."""
 
+PARTS = {
+    "sent": "prompt",
+    "talk": "worked",
+    "tools": "tools",
+    "denied": "denied",
+    "said": "said",
+    "out": "stdout",
+    "err": "stderr",
+    "decided": "decided",
+    "note": "note",
+    "error": "error",
+}
+"""What a transcript holds of a step, in the order in which it is shown, and how it is called."""
 
-def told(records: Records, event: StepEnded) -> Iterator[tuple[str, str]]:
+
+def told_by_step(records: Records, event: StepEnded) -> Iterator[tuple[str, str]]:
     """What the step that ended with `event` told while it ran, from its transcript: the kind, and the text."""
-    return _told(records.ended(event))
+    return _told_in(records.ended(event))
 
 
 def _prints(lines: Sequence[Mapping[str, object]]) -> bool:
@@ -39,7 +71,7 @@ def _prints(lines: Sequence[Mapping[str, object]]) -> bool:
     return "<print" in "".join([str(line[name]) for line in lines for name in ("out", "said") if name in line])
 
 
-def _told(lines: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, str]]:
+def _told_in(lines: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, str]]:
     reader = None
     prints = _prints(lines)  # reading tags is most of the work, and hardly a step does
     for line in lines:
@@ -90,7 +122,7 @@ class _Lines(Lines):
                 self._ended[event.agent] = event.step
             if type(event) is StepFailed:
                 failed.add((event.agent, event.kind, event.error))
-        return super()._lines(_told_once(decision, failed) if failed else decision, spent, total)
+        return super()._lines(_without_repeats(decision, failed) if failed else decision, spent, total)
 
     def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
         text = super()._line(event, spent, total)
@@ -107,7 +139,7 @@ class _Lines(Lines):
         self._tail.put_lines(text)
 
 
-class Text:
+class TextHistory:
     """Decisions as lines on stdout, each after what the step that led to it had printed."""
 
     def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = float("-inf")) -> None:
@@ -140,7 +172,7 @@ class Text:
                 elif type(event) is AskEnded and tells and not event.timed_out and self._wants(event.agent):
                     self._lines.answered(event)
             self._lines.folder = self._tally.start.scope_dir if self._tally.start else ""
-            kept, costs = _about(decision, self._agent), spending(self._tally, decision)
+            kept, costs = _events_about(decision, self._agent), step_costs(self._tally, decision)
             if kept.events and tells:
                 self._lines.add(kept, *costs)
             elif kept.events:
@@ -162,7 +194,7 @@ class Text:
             return  # as most steps
         self._lines.refresh()
         self._lines.step = event.step
-        for kind, text in _told(lines):
+        for kind, text in _told_in(lines):
             self._lines.on_output(event.agent, kind, text)
         self._lines.step = 0
 
@@ -177,7 +209,7 @@ class Text:
         return self._loud[event.agent] >= event.offset
 
 
-class Json:
+class JsonHistory:
     """Decisions as JSON on stdout, an event a line."""
 
     def __init__(self, agent: str, tail: Tail, since: float = float("-inf")) -> None:
@@ -190,13 +222,13 @@ class Json:
         for decision in decisions:
             if decision.time < self._since:
                 continue
-            for event in _about(decision, self._agent).events:
+            for event in _events_about(decision, self._agent).events:
                 fields = {"time": times.instant(decision.time), "seq": decision.seq, **msgspec.to_builtins(event)}
                 self._tail.put(msgspec.json.encode(fields).decode() + "\n")
         self._tail.end()
 
 
-def _told_once(decision: Decision, failed: Container[tuple[str, str, str]]) -> Decision:
+def _without_repeats(decision: Decision, failed: Container[tuple[str, str, str]]) -> Decision:
     """Without failures of agents that are word for word those of steps: the agent, the class and the error."""
     events = [
         one
@@ -206,7 +238,7 @@ def _told_once(decision: Decision, failed: Container[tuple[str, str, str]]) -> D
     return replace(decision, events=events)
 
 
-def _about(decision: Decision, agent: str) -> Decision:
+def _events_about(decision: Decision, agent: str) -> Decision:
     if not agent:
         return decision
     events = [
@@ -215,7 +247,7 @@ def _about(decision: Decision, agent: str) -> Decision:
     return Decision(seq=decision.seq, time=decision.time, events=events)
 
 
-def turn(
+def turn_in_full(
     begun: StepStarted,
     ended: StepEnded | None,
     transcript: Sequence[Mapping[str, object]],
@@ -228,32 +260,225 @@ def turn(
     if as_json:
         about = msgspec.to_builtins(ended) if ended else None
         return msgspec.json.encode({"ended": about, "transcript": transcript}).decode()
-    with clock.of(sys.stdout):
-        text = safe("\n".join(_turn(begun, ended, transcript, state, folder)))
+    with words.times_for(sys.stdout):
+        text = safe("\n".join(_turn_lines(begun, ended, transcript, state, folder)))
     width = width_of(sys.stdout)
     return (
         "\n".join(one for line in text.split("\n") for one in hung(line.expandtabs(4), "  ", width)) if width else text
     )
 
 
-def _turn(
+def _turn_lines(
     begun: StepStarted, ended: StepEnded | None, lines: Sequence[Mapping[str, object]], state: str, folder: str
 ) -> list[str]:
     how, cost = words.NOT_DRIVEN, ""
     if ended:
-        how, cost = words.ended(ended).partition(" (")[0], dollars.of_step(ended, begun.backend)
+        how, cost = words.ended(ended).partition(" (")[0], words.step_cost(ended, begun.backend)
     told = [f"step {begun.step}: {begun.agent} in {state}, {how} {cost}".rstrip()]
     if ended and is_gone(ended, lines):
         told.append(words.GONE)
     for line in lines:
-        for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _TEXTS):
+        for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _SHOWN_FIRST):
             if name not in ("step", "state"):
-                text = str(clock.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
-                text = authored(text, folder) if name in PRINTED else text
-                name = _NAMES.get(name, name)
+                text = str(words.instant(value) if name == "time" and isinstance(value, float) else value).rstrip("\n")
+                text = with_author_paths(text, folder) if name in PRINTED_FIELDS else text
+                name = _FIELD_NAMES.get(name, name)
                 told.append(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}".rstrip())
     return told
 
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+# As a conversation
+
+
+class Conversation:
+    """Every step in full on stdout, as it ended; an entry is a step or an answer."""
+
+    def __init__(
+        self,
+        transcript_folder: str,
+        tail: Tail,
+        *,
+        agent: str = "",
+        step: int = 0,
+        since: float = float("-inf"),
+        is_driven: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._records = Records(transcript_folder)
+        self._tail = tail
+        self._agent = agent
+        self._step = step
+        self._since = since
+        self._is_driven = is_driven
+        self._folder = ""
+        """That of the author's files."""
+        self._states: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
+        self._began: dict[str, tuple[StepStarted, float]] = {}
+        self._is_first = True
+        self._shown: dict[str, list[Mapping[str, object]]] = {}
+        """What was shown of the steps that run."""
+        self._headed: set[tuple[int, int]] = set()
+        """Steps and turns of which it was shown since when they run."""
+        self._lost: set[int] = set()
+        """Those of which it was said that nobody drives them."""
+
+    def show(self, decisions: Sequence[Decision]) -> None:
+        """Print what these tell; after the first batch also which steps are running."""
+        with words.times_for(sys.stdout):
+            self._show(decisions)
+
+    def _show(self, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            for event in decision.events:
+                for entry in self._entries(event, decision.time):
+                    if decision.time >= self._since:
+                        self._tail.put(entry)
+        begun = [(event, began) for event, began in self._began.values() if self._wants(event.agent, event.step)]
+        is_driven = not begun or self._is_driven()
+        for event, began in begun:
+            self._unended(event, began, is_driven)
+        self._is_first = False
+        self._tail.end()
+
+    def _unended(self, begun: StepStarted, began: float, is_driven: bool) -> None:
+        """What a step that has not ended was sent, and what it has said since the last look."""
+        agent, step = begun.agent, begun.step
+        before = self._shown.get(agent, [])
+        lines = self._records.so_far(agent, step, begun.turn)
+        parts = self._parts(lines, before)
+        is_lost = not is_driven and step not in self._lost
+        if self._is_first or parts or is_lost:
+            how = "continued" if (step, begun.turn) in self._headed else f"running since {words.instant(began)}"
+            self._headed.add((step, begun.turn))
+            if is_lost:
+                self._lost.add(step)
+                how = f"started {words.instant(began)}, {words.NOT_DRIVEN}"
+            self._tail.put(_conversation_entry(f"{self._head(step, agent)}, {how}", parts))
+        self._shown[agent] = [*lines]
+
+    def _parts(
+        self, lines: Sequence[Mapping[str, object]], before: Sequence[Mapping[str, object]]
+    ) -> list[tuple[str, str]]:
+        """What `lines` tell, without those of `before` if they are of the same record."""
+        parts = said(lines, len(before) if lines[:1] == before[:1] else 0)
+        return [
+            (PARTS[name], with_author_paths(text, self._folder) if name in PRINTED_FIELDS else text)
+            for name, text in parts
+        ]
+
+    def _wants(self, agent: str, step: int) -> bool:
+        return self._agent in ("", agent) and self._step in (0, step)
+
+    def _entries(self, event: Event, at: float) -> Iterator[str]:
+        if isinstance(event, RunStarted):
+            self._folder = event.scope_dir
+        elif isinstance(event, StepStarted):
+            self._began[event.agent] = event, at
+        elif isinstance(event, StepEnded):
+            turn, began = self._began.pop(event.agent, (None, at))
+            if at >= self._since and self._wants(event.agent, event.step):
+                yield self._ended(event, words.step_cost(event, turn.backend if turn else ""), began, at)
+            else:
+                self._records.skip(event)
+            self._shown.pop(event.agent, None)
+        elif isinstance(event, AskEnded) and self._wants(event.agent, 0):
+            yield _answer(event, self._who(event.agent), at)
+        if is_entry(event):
+            self._states[event.agent] = event.state
+        if isinstance(event, AgentStarted) and event.label:
+            self._labels[event.agent] = event.label
+
+    def _who(self, agent: str) -> str:
+        return visible(named(agent, self._labels.get(agent, "")))
+
+    def _head(self, step: int, agent: str) -> str:
+        return visible(f"step {step}: {self._who(agent)} in {self._states.get(agent, '?')}")
+
+    def _ended(self, event: StepEnded, cost: str, began: float, at: float) -> str:
+        took = durations.brief(max(0.0, at - began))
+        how = spaced(with_author_paths(words.ended(event), self._folder))
+        head = (
+            f"{self._head(event.step, event.agent)}, {words.instant(began)}, {how} after {took}"
+            f"{', ' if cost else ''}{cost}"
+        )
+        shown, lines = self._shown.get(event.agent, []), self._records.ended(event)
+        return _conversation_entry(head, self._parts(lines, shown), [words.GONE] if is_gone(event, lines) else [])
+
+
+def _conversation_entry(head: str, parts: Sequence[tuple[str, str]], notes: Sequence[str] = ()) -> str:
+    width = width_of(sys.stdout)
+    told = [*hung(head, "  ", width), *notes, *(line for name, text in parts for line in section(name, text, width))]
+    return "\n".join(told) + "\n\n"
+
+
+def said(lines: Sequence[Mapping[str, object]], shown: int = 0) -> list[tuple[str, str]]:
+    """What a step was sent, did and said, in the order of `NAMES`, without what the first `shown` lines tell.
+
+    What it did is in the order in which it happened: tools, or `worked` when texts are among them.
+    """
+    texts = {name: _joined(lines[shown:], name) for name in PARTS}
+    texts["talk"] = _work(lines)[len(_work(lines[:shown])) :]
+    tools = only_tools(texts["talk"])
+    if tools is not None:
+        texts["talk"] = ""
+    texts["tools"] = tools or ""
+    return [(name, texts[name]) for name in PARTS if texts[name].strip()]
+
+
+def _work(lines: Sequence[Mapping[str, object]]) -> str:
+    return in_order(_joined(lines, "talk"), _joined(lines, "tools"))
+
+
+def _joined(lines: Sequence[Mapping[str, object]], name: str) -> str:
+    return "".join(str(line[name]) for line in lines if name in line)
+
+
+def section(name: str, text: str, width: int = 0) -> list[str]:
+    """A text under its name: whole, every line inside the margin, and nothing in it for the terminal to obey."""
+    return [f"{name}:", *(line.rstrip() for line in in_margin(text.strip("\n"), "  ", width))]
+
+
+def _answer(event: AskEnded, who: str, at: float) -> str:
+    when = words.instant(at)
+    if event.timed_out:
+        return f"nobody answered {who} in time, {when}\n\n"
+    width = width_of(sys.stdout)
+    return "\n".join([*section(f"answer to {who}, {when}", event.answer, width), "", ""])
+
+
+# A repair of the journal
+
+
+def repair_lines(done: Repair) -> Iterator[str]:
+    """Where the journal was cut, what was lost with that, and what still holds."""
+    yield f"cut at line {done.line}; the whole journal is kept in {done.copy}"
+    if done.decisions:
+        yield f"lost after it: {words.many(done.decisions, 'good decision')}"
+    if done.cost:
+        yield f"their cost still counts: {dollars(done.cost - done.scripted, done.scripted)}"
+    for step in done.steps if not done.is_over else ():
+        yield f"  {_lost_step(step)}"
+    for event in done.standing:
+        yield f"still holds: {words.stop(event) if isinstance(event, RunStopped) else ', '.join(_limits(event))}"
+
+
+def _lost_step(step: LostStep) -> str:
+    name = f"step {step.number} of {step.agent}" + (f" ({step.state})" if step.state else "")
+    unless = ", unless its reply is found" if step.is_kept else ""
+    return f"{name} had {'finished' if step.finished else 'begun'} and will run again{unless}"
+
+
+def _limits(event: LimitsChanged) -> Iterator[str]:
+    if event.budget is not None:
+        yield f"budget {prices.show(event.budget)}" if event.budget else "no budget"
+    for name, count in (("max_iterations", event.max_iterations), ("max_turns", event.max_turns)):
+        if count is not None:
+            yield f"{name} {count or 'unlimited'}"
+    if event.max_time is not None:
+        yield f"max_time {durations.show(event.max_time) if event.max_time else 'unlimited'}"
+    yield from (pasted.flag("--allow-tool", tool, "TOOL") for tool in event.allowed_tools)
+    yield from (pasted.flag("--root", root, "DIR") for root in event.roots)

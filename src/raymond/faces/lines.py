@@ -1,13 +1,21 @@
-"""One line per event, for a terminal that is not redrawn, a pipe or a log."""
+"""One line per event, on a plain terminal, in a pipe or a file; and the lines of a check that is tried."""
 
+import errno
 import os
+import shlex
+import stat
 import sys
+from collections import deque
 from typing import TextIO
 
+import msgspec
+
+from raymond import durations
 from raymond.drivers.face import Quiet
-from raymond.faces import clock, dollars, question, words
-from raymond.faces.authored import authored
+from raymond.errors import UsageError
+from raymond.faces import question, words
 from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, told, width_of
+from raymond.faces.words import with_author_paths
 from raymond.machine import budget
 from raymond.machine.events import (
     AgentEnded,
@@ -26,13 +34,15 @@ from raymond.machine.events import (
 from raymond.machine.label import named
 from raymond.machine.run import Run
 from raymond.text import safe, visible
-from raymond.views import tally
-from raymond.views.tally import Tally
+from raymond.verifier.assignment import IN_WORDS, Began, Ended, Found, Noted, Printed, Told
+from raymond.views import cost
+from raymond.views.cost import Tally
+from raymond.views.times import instant
 
 _UNTOLD = frozenset((StepStarted, StepFinished))
-_SHOWN = ("print", "tool", "note", "check")
+_SHOWN_OUTPUT = ("print", "tool", "note", "check")
 """What steps do that has a line; the rest is for those who watch."""
-_RED = 10
+_RED_LINES = 10
 """Lines of the end of what a red check printed; `logs --step N` has all of it."""
 MARGIN = "    | "
 """Before lines of others, and before what a line of ours has no room for."""
@@ -40,20 +50,30 @@ MARGIN = "    | "
 
 _FAILURES = frozenset((StepFailed, AgentFailed))
 
+_LOGGED_OUTPUT = ("print", "tool", "text", "note")
+"""What steps do that is kept: pieces of texts and signs of life are for those who watch."""
+
+
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+_CHECK_MARGIN = "  | "
+_LONGEST_HELD = 8 << 10
+"""Characters of a line that are held back until it ends."""
+
 
 def output(text: str, width: int) -> str:
     """What a failed script printed last, below the line that tells the failure."""
     return "".join(f"\n{line}" for line in in_margin(text, MARGIN, width)) if text else ""
 
 
-def spending(told: Tally, decision: Decision) -> tuple[dict[str, str], str]:
+def step_costs(told: Tally, decision: Decision) -> tuple[dict[str, str], str]:
     """What each agent's step that ended here cost, free ones left out, and the run with it; `told` counts it."""
     spent = {}
     for event in decision.events:
         if is_end(event) and event.cost:
-            spent[event.agent] = dollars.of_step(event, told.backends.get(event.agent, ""))
+            spent[event.agent] = words.step_cost(event, told.backends.get(event.agent, ""))
         told.add(event)
-    return spent, dollars.dollars(told.real, told.scripted, estimated=told.estimated) if spent else ""
+    return spent, words.dollars(told.real, told.scripted, estimated=told.estimated) if spent else ""
 
 
 class Lines(Quiet):
@@ -75,12 +95,12 @@ class Lines(Quiet):
         if not any(decision.events for decision in decisions):
             self._states = {agent.id: agent.state for agent in run.agents.values()}
             self._labels = {agent.id: agent.label for agent in run.agents.values() if agent.label}
-            self._tally = tally.of_run(run)
+            self._tally = cost.tally_of(run)
         self.folder = run.begun.scope_dir if run.begun else ""
         before = self._tally.cost
         # A total is that of its own decision: the run may be ahead of those that are told.
         for decision in decisions:
-            spent, total = spending(self._tally, decision)
+            spent, total = step_costs(self._tally, decision)
             if not self.is_quiet:
                 self.add(decision, spent, total)
         near = budget.warned(run, before, self._tally.cost)
@@ -94,7 +114,7 @@ class Lines(Quiet):
     def refresh(self, run: Run | None = None) -> None:
         """Write every line that was not written yet."""
         if self._untold:
-            with clock.of(self._stream):
+            with words.times_for(self._stream):
                 text = "".join([self._lines(*one) for one in self._untold])
             self._untold.clear()
             if text:
@@ -104,7 +124,7 @@ class Lines(Quiet):
         told = [self._line(event, spent, total) for event in decision.events if type(event) not in _UNTOLD]
         if not told:
             return ""
-        at = clock.instant(decision.time)
+        at = words.instant(decision.time)
         return "".join([f"{self._fitted(f'[{at}] {line}')}\n" for line in told if line])
 
     def _fitted(self, line: str) -> str:
@@ -130,12 +150,12 @@ class Lines(Quiet):
             rest = "".join(f"\n{line}" for line in more)
         else:
             text = " ".join(text.splitlines())
-            text = authored(text, self.folder) if type(event) in _FAILURES else text
+            text = with_author_paths(text, self.folder) if type(event) in _FAILURES else text
             text = spaced(text) if width else visible(text)
         if type(event) is StepFailed:
-            rest = output(authored(event.output, self.folder), width)
+            rest = output(with_author_paths(event.output, self.folder), width)
         elif type(event) is GateEnded:
-            rest = output("\n".join(event.output.split("\n")[-_RED:]), width)
+            rest = output("\n".join(event.output.split("\n")[-_RED_LINES:]), width)
         cost = f" {spent.pop(agent)} total {total}" if agent in spent else ""
         return f"{text}{cost}{rest}"
 
@@ -153,7 +173,7 @@ class Lines(Quiet):
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints, and the tools it uses."""
-        if kind not in _SHOWN or (self.is_quiet and kind != "print"):
+        if kind not in _SHOWN_OUTPUT or (self.is_quiet and kind != "print"):
             return
         self.refresh()
         mark = {"print": "|", "check": "$"}.get(kind, "*")
@@ -173,8 +193,8 @@ class Lines(Quiet):
 
     def tell(self, at: float, text: str) -> None:
         """Something that happened at a time, and may quote what others said."""
-        with clock.of(self._stream):
-            self.put(f"{self._fitted(visible(f'[{clock.instant(at)}] {text}'))}\n")
+        with words.times_for(self._stream):
+            self.put(f"{self._fitted(visible(f'[{words.instant(at)}] {text}'))}\n")
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
@@ -193,3 +213,194 @@ class Lines(Quiet):
         except OSError:
             # Nobody is reading any more: the run continues.
             self._stream = open(os.devnull, "w", encoding="utf-8")
+
+
+# In a file
+
+
+def check_log_file(path: str) -> None:
+    """Refuse a file that cannot be written. A pipe stays open: whoever reads it leaves when its last writer does."""
+    fd = _opened(path, _APPEND)
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        os.close(fd)
+
+
+def check_log_file_dry(path: str) -> None:
+    """Refuse the same and make nothing; a pipe may get its reader later."""
+    above = os.path.dirname(os.path.abspath(path))
+    try:
+        os.close(os.open(above, os.O_RDONLY | os.O_DIRECTORY))
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.access(path if os.path.exists(path) else above, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _opened(path: str, flags: int) -> int:
+    """A file that can be appended to. Follows a link: the path is a person's to choose, and /dev/stdout is one."""
+    try:
+        if os.path.exists(path) and stat.S_ISBLK(os.stat(path).st_mode):
+            raise OSError(errno.EINVAL, "a disk cannot be appended to")
+        fd = os.open(path, flags | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    os.set_blocking(fd, True)
+    return fd
+
+
+def _unwritable(path: str, error: OSError) -> UsageError:
+    above = os.path.dirname(os.path.abspath(path))
+    hint = "name a file that you can write to"
+    if not os.path.exists(above):
+        hint = f"mkdir -p {shlex.quote(above)}"
+    elif error.errno == errno.ENXIO:
+        hint = "start what reads it first"
+    return UsageError(f"--log-file {path}: {_why_unwritable(path, error)}", hint=hint)
+
+
+def _why_unwritable(path: str, error: OSError) -> str:
+    if error.errno == errno.ENXIO and stat.S_ISFIFO(os.stat(path).st_mode):
+        return "nobody reads this pipe"
+    return (error.strerror or "").lower()
+
+
+class LogFile(Quiet):
+    """Every line of a run in a file: as the terminal would show it, or an event as JSON."""
+
+    def __init__(self, path: str, form: str) -> None:
+        self._file: TextIO = open(path, "a", encoding="utf-8", errors="backslashreplace", opener=_opened)
+        self.name = path
+        self._json = form == "json"
+        self._lines = Lines(self._file)
+
+    def on_decisions(self, run: Run, decisions: list[Decision]) -> None:
+        """Note what is now in the journal."""
+        if not self._json:
+            self._lines.on_decisions(run, decisions)
+            return
+        for decision in decisions:
+            for event in decision.events:
+                self._put(msgspec.to_builtins(event) | {"time": instant(decision.time), "seq": decision.seq})
+
+    def on_output(self, agent: str, kind: str, text: str) -> None:
+        """Note what a step said."""
+        if self._json and kind in _LOGGED_OUTPUT:
+            self._put({"type": kind, "agent": agent, "text": text})
+        elif not self._json:
+            self._lines.on_output(agent, kind, text)
+
+    def on_note(self, text: str) -> None:
+        """Note what a person was told."""
+        if self._json:
+            self._put({"type": "said", "text": text})
+        else:
+            self._lines.on_note(text)
+
+    def on_pausing(self, run: Run) -> None:
+        """Note what Ctrl-C waits for."""
+        if self._json:
+            self.on_note(words.pausing(run))
+        else:
+            self._lines.on_pausing(run)
+
+    def refresh(self, run: Run) -> None:
+        """Write what was noted."""
+        self._lines.refresh(run)
+        self._file.flush()
+
+    def close(self) -> None:
+        """Write what was noted, and close the file."""
+        self._lines.refresh()
+        self._file.close()
+
+    def _put(self, fields: dict[str, object]) -> None:
+        self._file.write(msgspec.json.encode(fields).decode() + "\n")
+
+
+# Of a check that is tried
+
+
+class CheckLines:
+    """Tells what happens on a stream."""
+
+    def __init__(self, stream: TextIO, *, brief: bool = False) -> None:
+        self._stream = stream
+        self._is_brief = brief
+        """What the commands print is left out."""
+        self._width = width_of(stream)
+        self._rest = ""
+
+    def tell(self, told: Told) -> None:
+        """Show what a gate tells."""
+        match told:
+            case Noted():
+                self._say(visible(told.text))
+            case Began():
+                first, *more = [visible(line) for line in told.command.strip("\n").split("\n")]
+                again, where = " once more" if told.again else "", IN_WORDS[told.where]
+                which = f" ({again}{where}".replace("( ", "(") + ")" if again or where else ""
+                for line in (f"$ {first}{which}", *(f"  {line}" for line in more)):
+                    self._say(line)
+            case Printed() | Ended() if self._is_brief:
+                pass
+            case Printed():
+                self._print(told.text)
+            case Ended():
+                self._print("", whole=True)
+                how = "its time is over" if told.exit_code is None else f"exit code {told.exit_code}"
+                self._say(f"  {how} after {durations.brief(told.seconds)}")
+            case _:
+                pass
+
+    def end(self, state: str, found: Found) -> None:
+        """Say what a gate has shown."""
+        flaky = " (flaky: it was red the first time)" if found.flaky else ""
+        why = f": {visible(found.reason)}" if found.reason else flaky
+        self._say(f"{visible(state)}: {found.verdict}{why}")
+
+    def _print(self, text: str, *, whole: bool = False) -> None:
+        """Print the lines that are complete: a command may print half of one."""
+        lines, end, self._rest = (self._rest + text).rpartition("\n")
+        if self._rest and (whole or len(self._rest) > _LONGEST_HELD):
+            lines, end, self._rest = f"{lines}{end}{self._rest}", "\n", ""
+        if end:
+            self._put(in_margin(lines, _CHECK_MARGIN, self._width))
+
+    def _say(self, line: str) -> None:
+        """A line of ours; what a terminal would wrap of the command in it stays in the margin."""
+        self._put(hung(line, _CHECK_MARGIN, self._width))
+
+    def _put(self, lines: list[str]) -> None:
+        print("\n".join(lines), file=self._stream, flush=True)
+
+
+# The last ones
+
+
+class Tail:
+    """Entries on stdout; with `most`, those of the first batch only at its end, and not more than that."""
+
+    def __init__(self, most: int = 0) -> None:
+        self._kept: deque[str] | None = deque(maxlen=most) if most else None
+
+    def put(self, entry: str) -> None:
+        """Print one entry, or keep it until the batch ends."""
+        if self._kept is None:
+            sys.stdout.write(entry)
+        else:
+            self._kept.append(entry)
+
+    def put_lines(self, text: str) -> None:
+        """Print a text, each line of which is an entry."""
+        if self._kept is None:
+            sys.stdout.write(text)
+        else:
+            self._kept.extend(text.splitlines(keepends=True))
+
+    def end(self) -> None:
+        """The batch is complete; what comes later is printed as it comes."""
+        kept, self._kept = self._kept or (), None
+        sys.stdout.writelines(kept)
+        sys.stdout.flush()

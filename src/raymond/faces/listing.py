@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from raymond import durations
 from raymond.faces import table, words
-from raymond.faces.dollars import dollars
 from raymond.faces.table import Column
-from raymond.views import groups, times
-from raymond.views.row import RunRow
+from raymond.faces.words import dollars
+from raymond.views import status, times
+from raymond.views.status import RunRow
 
 _INDENT = "  "
 _COLUMNS = (
@@ -24,7 +24,7 @@ _COLUMNS = (
 
 def lines(rows: Sequence[RunRow], now: float, *, projects: bool, width: int = 0, mark: str = "…") -> list[str]:
     """A head, a heading for each group and a line for each run, none of them wider than `width` unless that is 0."""
-    ordered = [row for group in groups.GROUPS for row in rows if row.group == group]
+    ordered = [row for group in status.GROUPS for row in rows if row.group == group]
     cells = [_cells(row, now, projects) for row in ordered]
     room = max(1, width - len(_INDENT)) if width else 0
     head, *told = table.lines(_COLUMNS, cells, room, mark)

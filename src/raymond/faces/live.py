@@ -9,18 +9,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from raymond.drivers.face import Quiet
-from raymond.faces import clock, question, rows, terminal, words
-from raymond.faces.authored import authored
-from raymond.faces.board import Board, NoBoard
-from raymond.faces.doing import Doing
-from raymond.faces.entry import MOST, Entry, Typed
-from raymond.faces.foreign_text import hung, in_margin
+from raymond.faces import question, rows, terminal, words
+from raymond.faces.editor import LONGEST_ANSWER, Entry, Typed
+from raymond.faces.foreign_text import hung, in_margin, plain
 from raymond.faces.lines import Lines, output
-from raymond.faces.look import PACE, look_of
-from raymond.faces.plain_text import plain
+from raymond.faces.rows import PACE, Activity, Row, Symbols, symbols_for
+from raymond.faces.words import with_author_paths
 from raymond.language import choices
 from raymond.language.refusal import cut
 from raymond.machine.agent import ASKING
@@ -56,13 +53,35 @@ usable = terminal.usable
 
 _MOST_LINES = 6
 """Lines of an answer that are shown while it is written."""
-_HOW = "Enter sends it, Ctrl-L shows the question again, Ctrl-D leaves it open"
-SOON = 0.05
+_HOW_TO_ANSWER = "Enter sends it, Ctrl-L shows the question again, Ctrl-D leaves it open"
+COLLECTED_SECONDS = 0.05
 """Seconds for which what steps print is collected."""
 _LEAVES = (AgentMoved, AgentCalled, AgentReturned, WaitEnded, AskEnded, AgentEnded, AgentFailed)
 """These end an agent's visit, and any question it asked."""
 _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, AgentWoke, WaitStarted, WaitEnded)
 _STYLES = {AgentFailed: "red", StepFailed: "red", BackendClosed: "yellow", RunStopped: "yellow", RunEnded: "bold"}
+
+
+class Board(Protocol):
+    """Rows between the header of the block and its agents."""
+
+    def rows(self, run: Run, look: Symbols, now: float) -> list[Row]:
+        """The rows, the most important first: where there is little room, the last are left out."""
+
+    def enter(self, asked: Question) -> str:
+        """The answer that Enter alone gives; empty when it gives none."""
+
+
+class NoBoard:
+    """Nothing is added."""
+
+    def rows(self, run: Run, look: Symbols, now: float) -> list[Row]:
+        """No rows."""
+        return []
+
+    def enter(self, asked: Question) -> str:
+        """Enter alone is no answer."""
+        return ""
 
 
 class Live(Quiet):
@@ -88,10 +107,10 @@ class Live(Quiet):
         self._terminal = terminal.Terminal(stream or sys.stderr, stdin, size)
         self._kept = Kept(self._terminal.paint, self._hides, self._terminal.size)
         self._run: Run | None = None
-        self._look = look_of(os.environ)
+        self._look = symbols_for(os.environ)
         self._watches = watches
         """Another process drives the run: what steps do is heard when they have ended."""
-        self._doings: dict[str, Doing] = {}
+        self._doings: dict[str, Activity] = {}
         self._asks: dict[str, str] = {}
         """Questions nobody has answered yet, oldest first."""
         self._asked = ""
@@ -141,10 +160,10 @@ class Live(Quiet):
 
     def on_output(self, agent: str, kind: str, text: str) -> None:
         """What a step prints stays; what else it does is seen in its row."""
-        self._doings.setdefault(agent, Doing()).hear(kind, text, 0.0 if self._watches else self._clock())
+        self._doings.setdefault(agent, Activity()).hear(kind, text, 0.0 if self._watches else self._clock())
         if kind == "print":
             self._kept.on_output(agent, kind, "\n".join(plain(line) for line in text.splitlines()))
-            if abs(self._clock() - self._drawn_at) >= SOON:
+            if abs(self._clock() - self._drawn_at) >= COLLECTED_SECONDS:
                 self._draw()
 
     def on_note(self, text: str) -> None:
@@ -220,7 +239,7 @@ class Live(Quiet):
             self._entry.end()  # whoever types another choice need not delete this one
             told = cut(" ".join(answer.split()))
             return [f"not sent: `{told}` is not one of: {choices.offer(asked.choices)}"]
-        found = _found(asked) if asked else []
+        found = _found_files(asked) if asked else []
         hidden = asked_files.hidden(found)
         if hidden:
             return [f"not sent: {hidden}; to answer all the same:", f"  {self._way()} --unseen"]
@@ -244,7 +263,7 @@ class Live(Quiet):
 
     def _note(self, event: Event) -> None:
         if isinstance(event, StepStarted):
-            self._doings.setdefault(event.agent, Doing()).begin(0.0 if self._watches else self._clock())
+            self._doings.setdefault(event.agent, Activity()).begin(0.0 if self._watches else self._clock())
         elif isinstance(event, AskStarted):
             self._asks[event.agent] = event.question
             self._left.discard(event.agent)
@@ -310,7 +329,7 @@ class Live(Quiet):
 
     def _rows(self, run: Run, width: int, height: int, now: float) -> list[rows.Row]:
         more = self.board.rows(run, self._look, now)
-        return rows.rows(run, self._doings, width=width, height=height, now=now, look=self._look, more=more)
+        return rows.block(run, self._doings, width=width, height=height, now=now, look=self._look, more=more)
 
     # --- Ctrl-Z
 
@@ -376,7 +395,7 @@ class Live(Quiet):
         if not asked:
             return
         width, _ = self._terminal.size()
-        found = _found(asked)
+        found = _found_files(asked)
         asks = f"{words.named(asked.agent, asked.label)} asks:"
         first, *rest = question.beside(asks, self._asks[self._asked], question.MARGIN, width)
         lines = [*hung(first, question.MARGIN, width), *rest, *question.rest(asked, found, width)]
@@ -396,7 +415,7 @@ class Live(Quiet):
     def _label(self) -> str:
         more = len(self._open()) - 1
         waits = f"; {words.many(more, 'more question')} {'waits' if more == 1 else 'wait'}" if more else ""
-        how = "what was typed before is dropped: press Enter, then answer" if self._entry.is_locked else _HOW
+        how = "what was typed before is dropped: press Enter, then answer" if self._entry.is_locked else _HOW_TO_ANSWER
         return f"answer {self._who()}{waits} ({how})"
 
     def _who(self) -> str:
@@ -420,7 +439,7 @@ class Live(Quiet):
         return plain(f"raymond answer {self._run.start.workflow_id if self._run else 'ID'} {self._asked}")
 
     def _too_long(self) -> str:
-        return f"not taken: more than {MOST:,} characters were typed; {self._way()} --file FILE takes them"
+        return f"not taken: more than {LONGEST_ANSWER:,} characters were typed; {self._way()} --file FILE takes them"
 
     def _leave_open(self) -> None:
         """Leave the question to somebody else; the next one is asked."""
@@ -437,7 +456,7 @@ class Live(Quiet):
             self._leave_open()
 
 
-def _found(asked: Question) -> list[Found]:
+def _found_files(asked: Question) -> list[Found]:
     return [asked_files.look(asked.cwd, one.path) for one in asked.files]
 
 
@@ -478,12 +497,12 @@ class Kept(Lines):
             ):
                 continue
             # Also for hidden events: it keeps track of where an agent was, and whose cost was shown.
-            with clock.of(None):
+            with words.times_for(None):
                 line = self._line(event, spent, total)
             if isinstance(event, AgentFailed):
                 mine = (one for one in decision.events if isinstance(one, StepFailed) and one.agent == event.agent)
                 printed = next((one.output for one in mine), "")
-                line += output(authored(printed, self.folder), self._width())
+                line += output(with_author_paths(printed, self.folder), self._width())
             if line and not self._hides(event):
                 lines.append(self._at(decision.time, line, _STYLES.get(type(event), "")))
         return "".join(lines)

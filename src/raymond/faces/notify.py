@@ -1,6 +1,7 @@
-"""Tell somebody elsewhere: a command gets a JSON document on stdin, a URL gets it posted.
+"""Notifications: a command gets a JSON document on stdin, a URL gets it posted; and the message in it.
 
-A separate process does it, so that neither a slow network nor a broken command holds up a run.
+A separate process does it, so that neither a slow network nor a broken command holds up a run. In a message, the
+command to run comes first, where no text of an agent can push it away, and every line of an agent is quoted.
 """
 
 import contextlib
@@ -10,26 +11,123 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from raymond.drivers.face import Quiet
-from raymond.faces import documents, message, words
-from raymond.faces.message import Message
+from raymond.faces import documents, summary, words
+from raymond.faces.foreign_text import in_margin
 from raymond.faces.notification import FAILED, STAYS
+from raymond.faces.question import folded, size
+from raymond.language import choices
 from raymond.machine import budget
 from raymond.machine.agent import ASKING, WAITING
 from raymond.machine.events import AgentPaused, AskStarted, BackendClosed, Decision
 from raymond.machine.run import Run
-from raymond.views.status import run_status, waits_for_review
+from raymond.text import visible
+from raymond.views.status import loop_result, run_status, waits_for_review
+from raymond.views.times import instant
+
+LONGEST_MESSAGE = 8_000
+"""Characters of a text: an environment variable holds them, and so do most services."""
+_QUOTE = "> "
+_ENDING_WORDS = {
+    "waiting": "waits for an answer",
+    "cancelled": "was cancelled",
+    "paused": "is paused",
+    "stopped": "is stopped",
+    "running": "is interrupted",
+}
+
+
+_CLOSING_WORDS = {
+    "limit": "has reached a usage limit",
+    "auth": "is not logged in, or not paid for",
+    "exhausted": "finds no resources on this machine",
+}
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "notification.py")
-_MOST = 60 << 10
-_BEGINNING = 2000
-_CLOSINGS = {"limit": "limit", "auth": "auth", "billing": "auth", "machine": "exhausted"}
+_LONGEST_DOCUMENT = 60 << 10
+_LONGEST_BEGINNING = 2000
+_CLOSING_NAMES = {"limit": "limit", "auth": "auth", "billing": "auth", "machine": "exhausted"}
 """Why a backend takes no turns, and what that is called."""
-_WHOLE = ("title", "text")
+_NEVER_CUT = ("title", "text")
 
 
-class Telling:
+# What a person reads
+
+
+class Message(Struct, frozen=True):
+    """What a person reads."""
+
+    title: str
+    text: str
+
+
+def question_message(run: Run, event: AskStarted) -> Message:
+    """A question: whole, or only mentioned when it is too long; nobody should decide on a part of it."""
+    id = run.start.workflow_id
+    answer = f"raymond answer {id} {event.agent}"
+    question = "\n".join(in_margin(folded(event.question.strip()), _QUOTE))
+    if len(question) > LONGEST_MESSAGE:
+        question = _instead_of_question(event.question, answer)
+    # A file is read on the machine that has it.
+    files = [f"file: {one.path} ({size(one.size)})" for one in event.files]
+    offered = [f"choices: {choices.offer(event.choices)}"] if event.choices else []
+    about = [visible(line) for line in (f"answer it with: {answer}", *offered, *files)]
+    agent = run.agents.get(event.agent)
+    title = f"{id}: {words.who(agent) if agent else event.agent} asks"
+    return Message(visible(title), "\n".join([*about, "", question]))
+
+
+def review_message(run: Run, event: AgentPaused) -> Message:
+    """A green check that counts when a person says so."""
+    id = run.start.workflow_id
+    agent = run.agents.get(event.agent)
+    who = words.who(agent) if agent else event.agent
+    title = f"{id}: the work of {who} waits for a review"
+    why = "\n".join(in_margin(event.reason, _QUOTE))
+    look = f"look at it with: raymond review {id}"
+    return Message(visible(title), "\n\n".join([look, why])[:LONGEST_MESSAGE])
+
+
+def _instead_of_question(question: str, command: str) -> str:
+    """What is said instead of a question that has no room."""
+    return f"[a question of {len(question):,} characters: `{command}` shows it]"
+
+
+def ending_message(run: Run) -> Message:
+    """How a run ended."""
+    id, status = run.start.workflow_id, run_status(run)
+    if told := loop_result(run).get("text"):
+        return Message(visible(f"{id}: the loop has ended"), visible(f"{told}\n\nraymond {run.start.loop} status"))
+    lines = summary.ending(run, status).split("\n")
+    # Only our own lines begin with their name: those of others are inside a margin.
+    at = next((number for number, line in enumerate(lines) if line.startswith("next:")), len(lines))
+    told = [line.replace(summary.MARGIN, _QUOTE, 1) if line.startswith(summary.MARGIN) else line for line in lines[:at]]
+    text = "\n".join([*lines[at:], "", *told])
+    if len(text) > LONGEST_MESSAGE:
+        text = "\n".join([*lines[at:], "", lines[0], f"[too long to show here: `raymond status {id}` shows it]"])
+    return Message(visible(f"{id} {_ENDING_WORDS.get(status, status)}"), text)
+
+
+def closing_message(run: Run, event: BackendClosed, what: str) -> Message:
+    """Nothing can be asked of a backend for a while, or until a person has done something."""
+    id = run.start.workflow_id
+    title = f"{id}: {event.backend} {_CLOSING_WORDS[what]}"
+    until = f"it goes on by itself at {instant(event.until)}" if event.until else f"then: raymond resume {id}"
+    return Message(visible(title), "\n\n".join([until, *in_margin(event.error, _QUOTE)])[:LONGEST_MESSAGE])
+
+
+def budget_message(run: Run, warning: str) -> Message:
+    """Most of the budget is spent."""
+    id = run.start.workflow_id
+    return Message(visible(f"{id}: the budget is nearly spent"), f"{warning} ({words.many(run.iterations, 'step')})")
+
+
+# How it is sent
+
+
+class Delivery:
     """A process that tells one target, and the pipe on which it says how that went."""
 
     def __init__(self, target: str, given: list[str], data: bytes, says: Message) -> None:
@@ -75,7 +173,7 @@ class Notifier(Quiet):
     def __init__(self, targets: list[str], note: Callable[[str], None]) -> None:
         self._targets = targets
         self._note = note
-        self._tellings: list[Telling] = []
+        self._tellings: list[Delivery] = []
         self._failed: set[str] = set()
         self._asked: set[tuple[str, int]] = set()
         self._reviewed: set[str] = set()
@@ -85,24 +183,24 @@ class Notifier(Quiet):
         """Tell what an agent asks."""
         near = budget.warned(run, run.cost - words.cost_of(decisions), run.cost)
         if near:
-            self._send(run, {"event": "budget", "message": near}, message.near_budget(run, near), STAYS)
+            self._send(run, {"event": "budget", "message": near}, budget_message(run, near), STAYS)
         for decision in decisions:
             for event in decision.events:
                 if isinstance(event, AgentPaused) and event.kind == "review":
                     about: dict[str, Any] = {"agent": event.agent, "why": event.reason}
                     self._reviewed.add(event.agent)
-                    self._send(run, {"event": "review", **about}, message.review(run, event), STAYS)
+                    self._send(run, {"event": "review", **about}, review_message(run, event), STAYS)
                 elif isinstance(event, BackendClosed) and (told := self._closing(event)):
-                    self._send(run, {"event": told, "message": event.error}, message.closed(run, event, told), STAYS)
+                    self._send(run, {"event": told, "message": event.error}, closing_message(run, event, told), STAYS)
                 elif isinstance(event, AskStarted) and run.start.on_ask != "fail":
                     about = {"agent": event.agent, "question": event.question, "question_number": event.number}
                     about |= {"approve": event.approve or None}
                     self._asked.add((event.agent, event.number))
-                    self._send(run, {"event": "asked", **about}, message.asked(run, event), STAYS)
+                    self._send(run, {"event": "asked", **about}, question_message(run, event), STAYS)
 
     def _closing(self, event: BackendClosed) -> str:
         """What the closing of a backend is called; empty when it was told before, or opens again in a moment."""
-        kind = _CLOSINGS.get(event.kind, "")
+        kind = _CLOSING_NAMES.get(event.kind, "")
         if not kind or (event.backend, kind) in self._closed:
             return ""
         self._closed.add((event.backend, kind))
@@ -128,7 +226,7 @@ class Notifier(Quiet):
                 self._say(telling, note, wait=True)
             if self._was_told(run):
                 return
-            for telling in self._send(run, {"event": "ended", "exit_code": code}, message.ended(run)):
+            for telling in self._send(run, {"event": "ended", "exit_code": code}, ending_message(run)):
                 self._say(telling, note, wait=True)
                 telling.join()
         except OSError as error:
@@ -149,17 +247,18 @@ class Notifier(Quiet):
             for agent in idle
         )
 
-    def _send(self, run: Run, about: dict[str, Any], says: Message, *how: str) -> list[Telling]:
+    def _send(self, run: Run, about: dict[str, Any], says: Message, *how: str) -> list[Delivery]:
         document = {**about, "title": says.title, "text": says.text, **documents.outcome(run)}
         data = msgspec.json.encode(document) + b"\n"
         given = [_away_from(run.start.cwd), *how]
         made = [
-            Telling(target, given, data if len(data) <= _MOST else _short(document), says) for target in self._targets
+            Delivery(target, given, data if len(data) <= _LONGEST_DOCUMENT else _shortened(document), says)
+            for target in self._targets
         ]
         self._tellings += made
         return made
 
-    def _say(self, telling: Telling, note: Callable[[str], None], *, wait: bool = False) -> None:
+    def _say(self, telling: Delivery, note: Callable[[str], None], *, wait: bool = False) -> None:
         """Pass on what a target printed; that it does not work is said once."""
         said = telling.heard(wait=wait)
         if said.startswith(FAILED):
@@ -214,16 +313,16 @@ def _opened(data: bytes) -> int:
         return os.dup(file.fileno())
 
 
-def _short(document: dict[str, Any]) -> bytes:
+def _shortened(document: dict[str, Any]) -> bytes:
     """The document cut to what a pipe holds: without the texts of all agents, and with the start of the others."""
     brief = {
-        name: value[:_BEGINNING] if isinstance(value, str) and name not in _WHOLE else value
+        name: value[:_LONGEST_BEGINNING] if isinstance(value, str) and name not in _NEVER_CUT else value
         for name, value in document.items()
         if not isinstance(value, dict)
     }
     question = document.get("question", "")
-    if len(question) > _BEGINNING:
+    if len(question) > _LONGEST_BEGINNING:
         command = f"raymond answer {document['workflow_id']} {document['agent']}"
-        short = len(question) <= message.LONGEST
-        brief["question"] = question if short else message.too_long(question, command)
+        short = len(question) <= LONGEST_MESSAGE
+        brief["question"] = question if short else _instead_of_question(question, command)
     return msgspec.json.encode(brief | {"shortened": True}) + b"\n"

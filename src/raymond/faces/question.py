@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from raymond import durations
-from raymond.faces import clock
+from raymond.faces import words
 from raymond.faces.foreign_text import fitted, hung, in_margin, spaced
 from raymond.language import choices
 from raymond.machine.label import named
@@ -87,7 +87,7 @@ def _about(question: Question, where: str = "") -> str:
     """Where it is asked, and who may answer until when."""
     about = [f"in {question.state}" + (f" of the run in {where}" if where else "")]
     if question.deadline:
-        about.append(f"can be answered until {clock.instant(question.deadline)}")
+        about.append(f"can be answered until {words.instant(question.deadline)}")
     if question.approve:
         about.append("needs a person at a terminal")
     return "; ".join(about)

@@ -8,20 +8,29 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from raymond import durations
-from raymond.faces import awaited, cells
-from raymond.faces.doing import Doing
-from raymond.faces.dollars import dollars
-from raymond.faces.look import UNICODE, Look
-from raymond.faces.plain_text import plain
-from raymond.faces.words import crowd, money, stop, stuck
+from raymond.faces import table, words
+from raymond.faces.foreign_text import plain
+from raymond.faces.words import crowd, dollars, money, stop, stuck
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Closed
 from raymond.machine.events import RunStopped
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.schedule import wake_at
 from raymond.text import visible
-from raymond.views.checking import is_checking, is_judged, why_red
-from raymond.views.status import run_status
+from raymond.views.status import is_checking, is_judged, run_status, why_red
+
+PACE = 4
+"""Pictures of the spinner in a second."""
+
+
+_MARKS = {ASKING: "?", PAUSED: "=", SLEEPING: "z"}
+
+_KEPT_WORDS = 1000
+"""Characters of a text that is being written: wider than any terminal."""
+SILENCE = 10.0
+"""Seconds of silence that are not worth a word."""
 
 Piece: TypeAlias = tuple[str, str]
 """A text and its style: words such as `bold red`, or nothing."""
@@ -43,21 +52,141 @@ STYLES = {
     "completed": "green",
     CANCELLED: "yellow",
 }
-
-_NOTHING = Doing()
-_FIRST = (RUNNING, ASKING, FAILED)
-_RANKS = {status: rank for rank, status in enumerate(_FIRST)}
-_COUNTED = (*_FIRST, READY, SLEEPING, WAITING, PAUSED)
+_SHOWN_FIRST = (RUNNING, ASKING, FAILED)
+_COUNTED = (*_SHOWN_FIRST, READY, SLEEPING, WAITING, PAUSED)
 
 
-def rows(
+# Symbols
+
+
+class Symbols(Struct, frozen=True, kw_only=True):
+    """The characters of the live view, each of one cell except `cut`."""
+
+    spinner: str
+    full: str
+    empty: str
+    ends: tuple[str, str] = ("", "")
+    """What a bar begins and ends with."""
+    dot: str
+    cut: str
+    """What is put where something was left out."""
+    marks: dict[str, str]
+    """By the status of an agent."""
+
+    def bar(self, part: float, size: int) -> str:
+        """A bar of `size` cells that is full by `part`."""
+        full = max(0, min(size, int(part * size)))
+        return f"{self.ends[0]}{self.full * full}{self.empty * (size - full)}{self.ends[1]}"
+
+    def spin(self, now: float) -> str:
+        """The spinner's picture at `now`."""
+        return self.spinner[int(now * PACE) % len(self.spinner)]
+
+
+UNICODE = Symbols(
+    spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏",
+    full="█",
+    empty="░",
+    dot="·",
+    cut="…",
+    marks={**_MARKS, FAILED: "✗", READY: "·", WAITING: "…"},
+)
+ASCII = Symbols(
+    spinner="|/-\\",
+    full="#",
+    empty="-",
+    ends=("[", "]"),
+    dot="-",
+    cut="...",
+    marks={**_MARKS, FAILED: "x", READY: ".", WAITING: "."},
+)
+
+
+def symbols_for(environment: Mapping[str, str]) -> Symbols:
+    """The look for the terminal that `environment` describes."""
+    # Python itself sets LC_CTYPE=C.UTF-8 where no locale is set: that says nothing about the terminal.
+    ours = "" if environment.get("LANG", "") in ("", "C", "POSIX") else environment.get("LANG", "")
+    kinds = [environment.get("LC_ALL", ""), environment.get("LC_CTYPE", ""), ours]
+    if not kinds[0] and not ours and kinds[1] in ("C.UTF-8", "C.utf8", "UTF-8"):
+        return ASCII
+    locale = next(filter(None, kinds), "").lower().replace("-", "")
+    # The console of Linux has few of these characters.
+    return UNICODE if "utf8" in locale and environment.get("TERM") != "linux" else ASCII
+
+
+# What agents do
+
+
+class Activity(Struct):
+    """What was heard of an agent."""
+
+    last: str = ""
+    """The last line that it said, or the last tool that it used."""
+    words: str = ""
+    """The end of the text that it is writing."""
+    check: str = ""
+    """The command of its gate that runs."""
+    heard: float = 0.0
+    """When it last showed a sign of life; 0 when that is not known."""
+    context: str = ""
+    """How much of its context window is used, in a few characters."""
+
+    def hear(self, kind: str, text: str, now: float) -> None:
+        """Take what a step shows."""
+        self.heard = now
+        match kind:
+            case "life":
+                pass
+            case "context":
+                self.context = context_in_use(text)
+            case "check":
+                self.check = plain(" ".join(text.split()))
+            case "words":
+                self.words = (self.words + text)[-_KEPT_WORDS:]
+            case _:
+                self.words = ""
+                lines = [plain(line) for line in text.splitlines()]
+                self.last = next((line for line in reversed(lines) if line.strip()), "")
+
+    def begin(self, now: float) -> None:
+        """A step begins."""
+        self.words, self.check, self.heard = "", "", now
+
+    def end(self) -> None:
+        """The visit is over."""
+        self.last = self.words = self.check = ""
+        self.heard = 0.0
+
+    def silent(self, now: float) -> float:
+        """For how many seconds nothing was heard; 0 when that is not worth a word."""
+        return now - self.heard if self.heard and now - self.heard >= SILENCE else 0.0
+
+
+def context_in_use(text: str) -> str:
+    """`12000` or `12000/200000` tokens, as people read them."""
+    used, _, window = text.partition("/")
+    if not used.isdigit() or (window and not window.isdigit()):
+        return ""
+    if window and int(window):
+        return f"{min(100, round(100 * int(used) / int(window)))}% ctx"
+    return f"{int(used) / 1000:.0f}k ctx"
+
+
+# The block
+
+
+_NO_ACTIVITY = Activity()
+_RANKS = {status: rank for rank, status in enumerate(_SHOWN_FIRST)}
+
+
+def block(
     run: Run,
-    doings: Mapping[str, Doing],
+    doings: Mapping[str, Activity],
     *,
     width: int,
     height: int,
     now: float,
-    look: Look = UNICODE,
+    look: Symbols = UNICODE,
     more: Sequence[Row] = (),
 ) -> list[Row]:
     """The block for a terminal of this size; `doings` are by agent, and `more` comes before the agents."""
@@ -83,7 +212,7 @@ def fit(row: Row, width: int, cut: str = UNICODE.cut) -> Row:
     fitted: Row = []
     left = width
     for number, (text, style) in enumerate(row):
-        size = cells.size(text)
+        size = table.cell_count(text)
         if size > left or (size == left and any(rest.strip() for rest, _ in row[number + 1 :])):
             fitted.append((_shortened(text, left, cut), style))
             break
@@ -100,9 +229,9 @@ def fit(row: Row, width: int, cut: str = UNICODE.cut) -> Row:
 # --- the run
 
 
-def _header(run: Run, now: float, look: Look) -> Row:
+def _header(run: Run, now: float, look: Symbols) -> Row:
     words, style = status(run, now)
-    rest = [since(now - run.started_at), _many(run.iterations, "step")]
+    rest = [elapsed(now - run.started_at), _many(run.iterations, "step")]
     dot = f" {look.dot} "
     row = [(run.start.workflow_id, "bold"), (dot, "dim"), (words, style)]
     for text in rest:
@@ -113,7 +242,7 @@ def _header(run: Run, now: float, look: Look) -> Row:
     return [*row, (dot, "dim"), (money(run), "")]
 
 
-def _bar(spent: float, look: Look) -> Piece:
+def _bar(spent: float, look: Symbols) -> Piece:
     style = "red" if spent >= 0.9 else "yellow" if spent >= 0.7 else "green"
     return look.bar(spent, BAR), style
 
@@ -164,7 +293,7 @@ def _select(run: Run, room: int) -> list[Agent]:
     left = max(0, room - len(shown))
     others = len(run.agents) - (main is not None)
     quotas: list[int] = []
-    for one in _FIRST:
+    for one in _SHOWN_FIRST:
         count = run.statuses.get(one, 0) - (main is not None and main.status == one)
         quotas.append(min(left, count))
         left -= quotas[-1]
@@ -175,7 +304,7 @@ def _select(run: Run, room: int) -> list[Agent]:
     for agent in run.agents.values():
         if not missing:
             break
-        rank = _RANKS.get(agent.status, len(_FIRST))
+        rank = _RANKS.get(agent.status, len(_SHOWN_FIRST))
         if agent is not main and len(ranked[rank]) < quotas[rank]:
             ranked[rank].append(agent)
             missing -= 1
@@ -185,7 +314,7 @@ def _select(run: Run, room: int) -> list[Agent]:
 class Agents:
     """The rows of agents, in columns."""
 
-    def __init__(self, run: Run, doings: Mapping[str, Doing], width: int, now: float, look: Look) -> None:
+    def __init__(self, run: Run, doings: Mapping[str, Activity], width: int, now: float, look: Symbols) -> None:
         self._run = run
         self._doings = doings
         self._width = width
@@ -203,7 +332,7 @@ class Agents:
             (_column([self._part(label_of(agent)) for agent in shown]), "cyan"),
             (_column([self._part(_state(agent)) for agent in shown]), ""),
             (_column([agent.status for agent in shown]), ""),
-            (_column([since(self._now - awaited.since(agent)) for agent in shown], right=True), "dim"),
+            (_column([elapsed(self._now - words.status_since(agent)) for agent in shown], right=True), "dim"),
             (_column([_cost(agent) for agent in shown], right=True), ""),
             (_column([self._doing(agent).context for agent in shown], right=True), "dim"),
         ]
@@ -212,10 +341,10 @@ class Agents:
     def _row(self, agent: Agent, row: Row) -> Row:
         of_status = STYLES.get(agent.status, "")
         row[0], row[4] = (row[0][0], of_status), (row[4][0], of_status)
-        return [*row, self._detail(agent, self._width - sum(cells.size(text) for text, _ in row))]
+        return [*row, self._detail(agent, self._width - sum(table.cell_count(text) for text, _ in row))]
 
-    def _doing(self, agent: Agent) -> Doing:
-        return self._doings.get(agent.id) or _NOTHING
+    def _doing(self, agent: Agent) -> Activity:
+        return self._doings.get(agent.id) or _NO_ACTIVITY
 
     def _mark(self, agent: Agent) -> str:
         if self._is_narrow:
@@ -240,7 +369,7 @@ class Agents:
             case "sleeping" if visit.failures:
                 return f"attempt {visit.attempt + 1} at {moment(visit.wake_at, self._now)}", "dim"
             case "ready":
-                return until or awaited.place(self._run, agent, lambda at: moment(at, self._now)), "dim"
+                return until or words.waiting_for(self._run, agent, lambda at: moment(at, self._now)), "dim"
             case _:
                 return until, "dim"
 
@@ -252,11 +381,11 @@ class Agents:
         if is_judged(agent):
             return "is evaluated"
         silent = doing.silent(self._now)
-        parts = [f"attempt {attempt}" if attempt > 1 else "", f"silent for {since(silent)}" if silent else ""]
+        parts = [f"attempt {attempt}" if attempt > 1 else "", f"silent for {elapsed(silent)}" if silent else ""]
         told = agent.visit.gate_tries if why_red(agent) else 0
         parts.append(f"told {_many(told, 'time')} that its gate is red" if told else "")
         before = ", ".join(filter(None, parts))
-        room -= cells.size(before) + 2 if before else 0
+        room -= table.cell_count(before) + 2 if before else 0
         words = _line(doing.words[-WIDEST:])
         last = end(words, room, self._look.cut) if words else _line(doing.last)
         return ": ".join(part for part in (before, last) if part)
@@ -281,7 +410,7 @@ def _asks(agent: Agent, until: str, room: int) -> str:
     late = f" ({until})" if until else ""
     question = visible(agent.question.strip())
     lines = agent.question.strip().count("\n") + 1
-    if lines == 1 and cells.size(question) + cells.size(late) <= room:
+    if lines == 1 and table.cell_count(question) + table.cell_count(late) <= room:
         return f"{question}{late}"
     return f"a question of {_many(lines, 'line')}{late}"
 
@@ -301,30 +430,30 @@ def _fold(run: Run, shown: list[Agent]) -> Row:
 
 def _column(texts: list[str], *, right: bool = False, gap: int = 2) -> list[str]:
     """Texts of one width and `gap` spaces after them; nothing when there is nothing to show."""
-    size = max(map(cells.size, texts), default=0)
+    size = max(map(table.cell_count, texts), default=0)
     if not size:
         return texts
-    pads = [" " * (size - cells.size(text)) for text in texts]
+    pads = [" " * (size - table.cell_count(text)) for text in texts]
     space = " " * gap
     return [f"{pad}{text}{space}" if right else f"{text}{pad}{space}" for text, pad in zip(texts, pads, strict=True)]
 
 
 def head(text: str, width: int, cut: str) -> str:
     """The beginning of a text that is too long, and `cut`."""
-    return text if cells.size(text) <= width else _shortened(text, width, cut)
+    return text if table.cell_count(text) <= width else _shortened(text, width, cut)
 
 
 def _shortened(text: str, width: int, cut: str) -> str:
     left = width - len(cut)
-    return f"{cells.first(text, left).rstrip()}{cut}" if left >= 0 else cut[: max(0, width)]
+    return f"{table.clip(text, left).rstrip()}{cut}" if left >= 0 else cut[: max(0, width)]
 
 
 def end(text: str, width: int, cut: str) -> str:
     """The end of a text that is too long, after `cut`."""
-    if cells.size(text) <= width:
+    if table.cell_count(text) <= width:
         return text
     left = width - len(cut)
-    return f"{cut}{cells.first(text[::-1], left)[::-1]}" if left >= 0 else cut[: max(0, width)]
+    return f"{cut}{table.clip(text[::-1], left)[::-1]}" if left >= 0 else cut[: max(0, width)]
 
 
 def _tail(text: str, width: int, cut: str) -> str:
@@ -341,7 +470,7 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def since(seconds: float) -> str:
+def elapsed(seconds: float) -> str:
     """An elapsed time, in whole seconds."""
     whole = max(0, int(seconds))
     return f"{whole}s" if whole < 60 else durations.show(whole)

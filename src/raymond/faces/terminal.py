@@ -14,8 +14,8 @@ import termios
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from raymond.faces import cells
-from raymond.faces.draft import Draft
+from raymond.faces import table
+from raymond.faces.editor import Draft
 from raymond.faces.rows import Row
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -156,7 +156,7 @@ class Terminal:
             rows, column = rows[: -self._cursor[0]], self._cursor[1]
         lines = len(rows)
         if width < self._width and self._rewraps:
-            sizes = [sum(cells.least(text) for text, _ in row) for row in rows]
+            sizes = [sum(table.min_cells(text) for text, _ in row) for row in rows]
             lines = sum(max(1, -(-size // width)) for size in sizes) + max(0, column - 1) // width
         return min(lines, height - 1)
 

@@ -1,12 +1,20 @@
-"""A run in words: a line per event, why it does not continue, what it cost."""
+"""What people are told about runs, in words: events, reasons, amounts, times, the author's files.
 
-from collections.abc import Iterable
+Times are on a person's own clock on a terminal, and UTC in files, pipes and documents. What is shown is put together
+far from where it is written: the writer says for which stream with `times_for`, and all words inside follow.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TextIO
 
 from raymond import durations, pasted
-from raymond.faces.clock import instant
-from raymond.faces.dollars import dollars
+from raymond.faces.foreign_text import plain
 from raymond.machine import prices
-from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SCRIPTED, SCRIPTS, Agent
+from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, backend_of
+from raymond.machine.budget import affordable
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -52,15 +60,84 @@ from raymond.machine.events import (
 from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.step_events import TO_REVIEW
+from raymond.patterns import regex
+from raymond.store.home import UNPACKED
+from raymond.views import times
 from raymond.views.status import is_answered, run_status, told_result, waits_for_review
 
-_OF = {"step": " of a step", "unknown": " of an unknown process"}
+_local = False
+
+_ROUNDING = 1e-9
+"""Less than this is what additions leave over."""
+
+_COPY_FOLDER = regex(rf"(?:/[^\s/:'\"]+)+/{UNPACKED}/[0-9a-f]{{64}}/")
+"""The folder of one workflow among those that are unpacked."""
+PRINTED_FIELDS = ("out", "err", "note", "error")
+"""What of a transcript is shown with the author's files; agents were sent the names of their copies, and say them."""
+
+_KIND_OF_SENDER = {"step": " of a step", "unknown": " of an unknown process"}
 _RECEIVED = {"answer": "answer received", "limits": "new limits received"}
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 NOT_DRIVEN = "interrupted: no process drives the run"
 """Of a step that has not ended, and whose driver is gone."""
 GONE = "its transcript is gone"
 """Of a step that was recorded, when the record cannot be read any more."""
+
+
+# Times
+
+
+@contextlib.contextmanager
+def times_for(stream: TextIO | None) -> Iterator[None]:
+    """Within it, times are shown as fits `stream`; None is a terminal that somebody draws on."""
+    global _local
+    before, _local = _local, stream is None or stream.isatty()
+    try:
+        yield
+    finally:
+        _local = before
+
+
+def instant(at: float) -> str | None:
+    """A time with its seconds; on a terminal with the day only where it is not today. None for no time."""
+    if not _local or not at:
+        return times.instant(at)
+    then, today = time.localtime(at), time.localtime()
+    return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
+
+
+# Amounts
+
+
+def dollars(real: float, scripted: float = 0.0, *, estimated: bool = False) -> str:
+    """What was paid, `~` if that is an estimate, and what scripted replies are said to have cost, which `*` marks."""
+    paid = f"{'~' if estimated else ''}{prices.show(max(real, 0.0))}"
+    if scripted < _ROUNDING:
+        return paid
+    return f"{paid} and {prices.show(scripted)}*" if real >= _ROUNDING else f"{prices.show(scripted)}*"
+
+
+def step_cost(event: StepEnded, backend: str) -> str:
+    """What a step of `backend` has cost; empty for a free one."""
+    if not event.cost:
+        return ""
+    is_scripted = backend in SCRIPTED
+    real, invented = (0.0, event.cost) if is_scripted else (event.cost, 0.0)
+    return dollars(real, invented, estimated=event.estimated and not is_scripted)
+
+
+# The author's files
+
+
+def with_author_paths(text: str, folder: str) -> str:
+    """`text` with the files of the workflow in `folder` as one would type them here, instead of their copies."""
+    if UNPACKED not in text or not folder:
+        return text
+    near = min(os.path.relpath(folder), folder, key=len)
+    return _COPY_FOLDER.sub(lambda _: "" if near == "." else f"{near}/", text)
+
+
+# Runs and events
 
 
 def reason(run: Run, now: float = 0.0, *, briefly: bool = False) -> str | None:
@@ -131,9 +208,9 @@ def stop(event: RunStopped) -> str:
         case "signal":
             return f"stopped by {_SIGNALS.get(event.signal, f'signal {event.signal}')}"
         case "stop":
-            return f"stopped {'at once ' if event.at_once else ''}on request{_OF.get(event.by, '')}"
+            return f"stopped {'at once ' if event.at_once else ''}on request{_KIND_OF_SENDER.get(event.by, '')}"
         case "cancelled":
-            return f"cancelled on request{_OF.get(event.by, '')}"
+            return f"cancelled on request{_KIND_OF_SENDER.get(event.by, '')}"
         case _:
             return "paused with Ctrl-C"
 
@@ -239,7 +316,7 @@ def line(event: Event, state: str = "", label: str = "") -> str | None:
     return told or _run_line(event)  # far more is told of agents
 
 
-def way(workspace: str) -> str:
+def workplace(workspace: str) -> str:
     """Where agents work."""
     return "in a copy" if workspace == "copy" else workspace
 
@@ -247,7 +324,7 @@ def way(workspace: str) -> str:
 def _run_line(event: Event) -> str | None:
     match event:
         case RunStarted():
-            begun = f"run {event.workflow_id} started {way(event.workspace)}: {event.name} at {event.entry}"
+            begun = f"run {event.workflow_id} started {workplace(event.workspace)}: {event.name} at {event.entry}"
             return f"{begun}{_programs(event.programs)}{_budget(event)}"
         case RunResumed():
             return f"run resumed{_programs(event.programs)}"
@@ -467,3 +544,26 @@ def failures(run: Run) -> str:
 def lasted(run: Run, now: float = 0.0) -> str:
     """How long the run took, up to its last decision or to `now`."""
     return durations.show(max(0.0, (now or run.now) - run.started_at))
+
+
+def waiting_for(run: Run, agent: Agent, moment: Callable[[float], str | None]) -> str:
+    """What keeps an agent that could start from starting; `moment` writes a time."""
+    pool = agent.pool
+    closed = run.closed.get(pool) or run.closed.get(backend_of(pool))
+    if run.stop or run.final_status:
+        return ""
+    if closed and closed.kind != "machine":
+        return f"for {plain(pool)}" + (f" until {moment(closed.until)}" if closed.until else "")
+    most = run.start.max_scripts_at_once if pool == SCRIPTS else run.start.max_turns_at_once
+    busy = sum(count for name, count in run.running.items() if backend_of(name) == backend_of(pool))
+    if busy >= most:
+        return f"for a place ({busy} of {most} running)"
+    return "for money that running turns may need" if pool != SCRIPTS and affordable(run) <= 0 else ""
+
+
+def status_since(agent: Agent) -> float:
+    """Since when it does what it does: a step or a question may have had to wait after the agent entered its state."""
+    rest = agent.visit.rest
+    if agent.status == "running" and agent.began:
+        return agent.began
+    return rest.asked_at if agent.status == "asking" and rest and rest.asked_at else agent.visit.since

@@ -12,7 +12,7 @@ from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
 from raymond.faces import words
-from raymond.faces.next_commands import more, next_command
+from raymond.faces.summary import limit_flag, next_command
 from raymond.loops import evidence, state
 from raymond.loops.branch import BASE, TIP
 from raymond.loops.documents import PRD, SPECS
@@ -470,7 +470,7 @@ def _resume(loop: LoopRun) -> str:
     if loop.settings.internal:
         verb = "record" if loop.leased else "next" if loop.rests else "next --resume"
         return f"raymond {loop.loop} {verb}{loop.docs_flag}"
-    return f"raymond resume {loop.id}{more(loop.run)}"
+    return f"raymond resume {loop.id}{limit_flag(loop.run)}"
 
 
 def _answers(loop: LoopRun) -> str:

@@ -10,13 +10,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from raymond.drivers.face import Face, Quiet
-from raymond.faces import clock
-from raymond.faces.foreign_text import hung, width_of
-from raymond.faces.lines import MARGIN, Lines
-from raymond.faces.look import Look
-from raymond.faces.plain_text import plain
-from raymond.faces.rows import Piece, Row
-from raymond.faces.tail import Tail
+from raymond.faces import words
+from raymond.faces.foreign_text import hung, plain, width_of
+from raymond.faces.lines import MARGIN, Lines, Tail
+from raymond.faces.rows import Piece, Row, Symbols
 from raymond.loops import checks, settings
 from raymond.loops.formats import foreign_text, records
 from raymond.loops.formats.foreign_text import cut, error_line, last_line, one_line
@@ -50,8 +47,8 @@ from raymond.store import exports
 from raymond.store.project import Project
 from raymond.store.records import Records
 from raymond.text import visible
-from raymond.views.checking import is_checking, why_red
 from raymond.views.questions import Question
+from raymond.views.status import is_checking, why_red
 
 _WORK = ("WORK.md", "REJECTED.md")
 _START = "1_START.py"
@@ -122,7 +119,7 @@ class Telling:
             case BackendClosed():
                 why = f"({event.backend}, {event.kind}): {cut(event.error, _MOST)}"
                 utc = f" until {datetime.fromtimestamp(event.until, UTC):%Y-%m-%dT%H:%M:%SZ}" if event.until else ""
-                local = f" until {clock.instant(event.until)}" if event.until else ""
+                local = f" until {words.instant(event.until)}" if event.until else ""
                 return [Told(f"Waiting{utc} {why}", f"Waiting{local} {why}")]
             case EvaluatorEnded() if event.decided and not event.verdict:
                 return [_same(f"The judge of the goal gave no verdict: {event.reason}")]
@@ -245,11 +242,11 @@ class LoopLines:
     def show(self, decisions: Sequence[Decision]) -> None:
         """Print what these tell."""
         width = width_of(sys.stdout)
-        with clock.of(sys.stdout):
+        with words.times_for(sys.stdout):
             for decision in decisions:
                 for told in self._telling.of(decision):
                     if told.sentence and decision.time >= self._since:
-                        line = f"[{clock.instant(decision.time)}] {told.sentence}"
+                        line = f"[{words.instant(decision.time)}] {told.sentence}"
                         self._tail.put("\n".join(hung(visible(line), MARGIN, width)) + "\n")
         self._tail.end()
 
@@ -338,7 +335,7 @@ class LoopBoard:
         self._most = 0
         self._looked = float("-inf")
 
-    def rows(self, run: Run, look: Look, now: float) -> list[Row]:
+    def rows(self, run: Run, look: Symbols, now: float) -> list[Row]:
         """The rows of the loop, as far as there is something to say."""
         self._read(run)
         worker = next((one for one in run.agents.values() if "item" in (one.variables or {})), None)
@@ -361,7 +358,7 @@ class LoopBoard:
             self._queue = [] if loop.loop == RALPH else [one.title for one in loop.selection().ready]
             self._looked = time.monotonic()
 
-    def _progress(self, run: Run, look: Look) -> Row:
+    def _progress(self, run: Run, look: Symbols) -> Row:
         ledger, most = self._ledger, self._most
         unit = UNITS.get(run.start.loop, "item")
         done, failed = len(ledger.done), len(ledger.failed) - len(ledger.red)
@@ -385,7 +382,7 @@ class LoopBoard:
             yield [("then     ", "dim"), (plain("; ".join(self._queue[:_NEXT])), "")]
 
 
-def _item(agent: Agent, look: Look) -> list[Row]:
+def _item(agent: Agent, look: Symbols) -> list[Row]:
     """What an agent is at, and how its check stands."""
     given = agent.variables or {}
     attempt = (agent.prompted or {}).get("WORK.md", 1)
@@ -397,7 +394,7 @@ def _item(agent: Agent, look: Look) -> list[Row]:
     return [[("item     ", "dim"), title, (again, "yellow")], [("check    ", "dim"), *check]]
 
 
-def _found(agent: Agent, look: Look) -> list[Piece]:
+def _found(agent: Agent, look: Symbols) -> list[Piece]:
     dot = (f" {look.dot} ", "dim")
     if is_checking(agent):
         return [dot, ("runs", "green")]

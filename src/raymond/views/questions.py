@@ -1,11 +1,14 @@
-"""The open questions of a run, as values."""
+"""The open questions of a run, as values, and what its agents are called: names, and labels that tell them apart."""
+
+from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
 from raymond.machine.agent import ASKING, Agent
 from raymond.machine.asked_file import AskedFile
+from raymond.machine.events import AgentStarted, Event
+from raymond.machine.label import named
 from raymond.machine.run import Run
-from raymond.views import agent_names
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -40,13 +43,13 @@ class Question(Struct, frozen=True, kw_only=True):
         return bool(word) and (word == self.agent or (self.is_labelled and word == self.label))
 
 
-def questions(run: Run) -> list[Question]:
+def open_questions(run: Run) -> list[Question]:
     """The open questions, the oldest first; a run that was cancelled has none."""
     if run.is_over:
         return []
     id, cwd = run.start.workflow_id, run.start.cwd
     found = [question_of(id, agent, cwd) for agent in run.agents.values() if agent.status == ASKING]
-    names = agent_names.of_run(run)
+    names = agent_names(run)
     found = [structs.replace(one, is_labelled=names.of(one.label) == (one.agent,)) for one in found]
     return sorted(found, key=lambda one: one.number)
 
@@ -68,3 +71,54 @@ def question_of(id: str, agent: Agent, cwd: str = "") -> Question:
         files=rest.files if rest else (),
         cwd=(rest.files[0].folder if rest and rest.files else "") or agent.cwd or cwd,
     )
+
+
+# Names of agents
+
+
+class AgentNames(Struct, frozen=True):
+    """The names of the agents of a run, also of those that have ended, and whose label each label is."""
+
+    names: tuple[str, ...]
+    labels: dict[str, tuple[str, ...]]
+
+    def of(self, word: str) -> tuple[str, ...]:
+        """The agents that a word can mean: the one of that name, else all with that label.
+
+        A label comes from the workflow: one that reads like the name of an agent must not stand for another one, and
+        one that several agents have stands for nobody.
+        """
+        return (word,) if word in self.names else self.labels.get(word, ())
+
+    def shown(self) -> list[str]:
+        """Each name with its label."""
+        label_of_agent = {agent: label for label, agents in self.labels.items() for agent in agents}
+        return [named(name, label_of_agent.get(name, "")) for name in self.names]
+
+
+def agent_names(run: Run) -> AgentNames:
+    """Those of a run as it is; the label of an agent that has ended counts while no other one has it."""
+    living = [(agent.label, agent.id) for agent in run.agents.values()]
+    ended = [(one.label, one.agent) for one in run.outcomes.values() if one.agent not in run.agents]
+    labels = {**_agents_by_label(ended), **_agents_by_label(living)}
+    return AgentNames((*run.agents, *(name for _, name in ended)), labels)
+
+
+def agent_names_in(events: Iterable[Event]) -> AgentNames:
+    """Those of all agents that these events mention."""
+    names: dict[str, str] = {}
+    for event in events:
+        name = getattr(event, "agent", "")
+        if isinstance(event, AgentStarted):
+            names[name] = event.label
+        elif name:
+            names.setdefault(name, "")
+    return AgentNames(tuple(names), _agents_by_label((label, name) for name, label in names.items()))
+
+
+def _agents_by_label(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for label, agent in pairs:
+        if label:
+            found[label] = (*found.get(label, ()), agent)
+    return found

@@ -1,8 +1,9 @@
-"""The status of a run, its exit code and its result."""
+"""The status of a run and of its agents, its exit code and its result; its row in a list, and the group of that."""
 
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
 from raymond.machine.outcome import Outcome
@@ -13,6 +14,17 @@ UNFINISHED = 3
 """The exit code of a run that somebody can continue."""
 _LOOP_ENDED = {0: "completed", 4: "stopped"}
 """How a loop has ended, by its exit code; with every other one, it failed."""
+
+
+NEEDS_YOU, WORKING, RESTING, DONE = "needs you", "working", "resting", "done"
+GROUPS = (NEEDS_YOU, WORKING, RESTING, DONE)
+STATUSES = (
+    *("running", "stopping", "waiting", "answered", "interrupted", "paused", "stopped"),
+    *("failed", "completed", "cancelled", "unreadable"),
+)
+"""How a run can look from outside."""
+_STOPPED_BY_PERSON = ("stop", "paused", "signal")
+"""Kinds of stops after which nobody is waited for."""
 
 
 def run_status(run: Run) -> str:
@@ -98,3 +110,77 @@ def collected_failures(run: Run) -> list[Outcome]:
 def failed_agents(run: Run) -> list[Agent]:
     """The agents that failed and whose failure no parent has collected."""
     return [agent for agent in run.agents.values() if agent.status == "failed"]
+
+
+# Checks
+
+
+def is_checking(agent: Agent) -> bool:
+    """Whether the gate of its state runs now."""
+    return agent.status == RUNNING and agent.visit.phase == "gate"
+
+
+def is_judged(agent: Agent) -> bool:
+    """Whether its evaluator runs now."""
+    return agent.status == RUNNING and agent.visit.phase == "evaluate"
+
+
+def why_red(agent: Agent) -> str:
+    """Why the last gate of its visit did not count; empty when none was red, or the visit is over."""
+    visit = agent.visit
+    return visit.reminder.partition("\n")[0] if visit.gate_tries and visit.reminded_for in ("gate", "review") else ""
+
+
+# Rows and their groups
+
+
+def group(status: str, *, driven: bool, questions: int, stop_kind: str | None, reviews: int = 0) -> str:
+    """The group of a run by its status as seen from outside; a failure, or a review at its end, needs the person."""
+    if status in ("completed", "cancelled"):
+        return NEEDS_YOU if reviews else DONE
+    if questions or status == "unreadable":
+        return NEEDS_YOU
+    if driven:
+        return WORKING
+    if status in ("stopped", "paused") and stop_kind in _STOPPED_BY_PERSON:
+        return RESTING
+    return NEEDS_YOU
+
+
+class RunRow(Struct, frozen=True, kw_only=True):
+    """A run in one row of `list`; its JSON is the row of `list --json`."""
+
+    workflow_id: str
+    project: str
+    status: str
+    driven: bool
+    pid: int | None = None
+    """The process that drives it."""
+    workflow: str = ""
+    """The name of its workflow, or the kind of loop that it is."""
+    at: str = ""
+    """Where it stands: the state of its agent, the item of a loop, or how many agents it has."""
+    is_over: bool = False
+    """Nothing can continue it."""
+    exit_code: int | None = None
+    """What the command that drives it exits with; None while it runs."""
+    agents: int = 0
+    cost_usd: float = 0.0
+    cost_is_estimated: bool = False
+    scripted_cost_usd: float = 0.0
+    """What scripted replies are said to have cost, which nobody paid."""
+    started_at: str | None = None
+    updated_at: str | None = None
+    error: str | None = None
+    """Why it cannot be read; its status is then `unreadable`."""
+    group: str = NEEDS_YOU
+    """needs you, working, resting or done."""
+    reason: str | None = None
+    """Why it does not continue."""
+    questions: int = 0
+    """Open questions."""
+    reviews: int = 0
+    """Agents whose work waits for the review of a person, and items of a loop that do."""
+    agents_failed: int = 0
+    """Agents that have failed."""
+    budget_usd: float | None = None

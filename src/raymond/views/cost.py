@@ -1,15 +1,16 @@
-"""What the turns of a run cost, entry by entry, and the totals."""
+"""What a run has cost: turn by turn with totals, and up to each of its decisions."""
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from raymond.machine.agent import SCRIPTED
+from raymond.machine.agent import RUNNING, SCRIPTED, backend_of
 from raymond.machine.events import (
     AgentStarted,
     Decision,
     EvaluatorEnded,
+    Event,
     JournalCut,
     RunStarted,
     StepEnded,
@@ -18,12 +19,16 @@ from raymond.machine.events import (
     is_end,
     is_entry,
 )
+from raymond.machine.run import Run
 from raymond.machine.step_changes import unpaid
 from raymond.views.times import second
 
 WAYS = ("state", "agent", "model", "day")
 LOST = "lost in a repair"
 """The state, agent and model of what a repair has lost."""
+
+
+# Turn by turn
 
 
 class Entry(Struct, frozen=True):
@@ -111,19 +116,19 @@ def entries(run: str, decisions: Iterable[Decision]) -> list[Entry]:
                 paid.pop(event.step, None)
             elif type(event) is JournalCut:
                 paid |= event.paid
-                found += _lost(run, decision.time, event.cost, event.scripted)
+                found += _lost_entries(run, decision.time, event.cost, event.scripted)
     reported = {entry.asked: entry.model for entry in found if entry.model}
-    named = [replace(one, model=one.model or reported.get(one.asked) or _own(one.asked)) for one in found]
+    named = [replace(one, model=one.model or reported.get(one.asked) or _requested_model(one.asked)) for one in found]
     return [replace(one, workflow=start.name, folder=start.scope_dir) for one in named] if start else named
 
 
-def _own(asked: str) -> str:
+def _requested_model(asked: str) -> str:
     """The model that was asked for, when the program never reported which one answered."""
     backend, _, model = asked.partition("/")
     return model or f"{backend}'s own"
 
 
-def _lost(run: str, time: float, cost: float, scripted: float) -> list[Entry]:
+def _lost_entries(run: str, time: float, cost: float, scripted: float) -> list[Entry]:
     lost = Entry(
         run, LOST, LOST, LOST, _day(time), cost, estimated=False, tokens_in=0, tokens_out=0, failed=False, turns=0
     )
@@ -187,3 +192,54 @@ def total(found: Iterable[Entry]) -> Sum:
     for entry in found:
         whole.add(entry)
     return whole
+
+
+# Up to each decision
+
+
+class Tally(Struct):
+    """The cost of a run so far, as its events tell it one by one."""
+
+    real: float = 0.0
+    scripted: float = 0.0
+    """What scripted replies are said to have cost; nobody has paid that."""
+    estimated: bool = False
+    backends: dict[str, str] = field(default_factory=dict)
+    """What runs the last step of each agent; nothing for a script."""
+    paid: dict[int, float] = field(default_factory=dict)
+    """Steps whose end was lost, and what of their cost is counted already."""
+    start: RunStarted | None = None
+
+    @property
+    def cost(self) -> float:
+        """Everything that a budget counts."""
+        return self.real + self.scripted
+
+    def add(self, event: Event) -> None:
+        """Count what happened next."""
+        if type(event) is StepStarted:
+            self.backends[event.agent] = event.backend
+        elif is_end(event):
+            if event.cost or event.estimated or self.paid:
+                self._end(event)
+        elif type(event) is RunStarted:
+            self.start = event
+        elif type(event) is JournalCut:
+            self.scripted += event.scripted
+            self.real += event.cost - event.scripted
+            self.paid.update(event.paid)
+
+    def _end(self, event: StepEnded) -> None:
+        cost = unpaid(self.paid, event)
+        self.paid.pop(event.step, None)
+        self.estimated = self.estimated or event.estimated
+        if self.backends.get(event.agent, "") in SCRIPTED:
+            self.scripted += cost
+        else:
+            self.real += cost
+
+
+def tally_of(run: Run) -> Tally:
+    """What a run has cost up to now."""
+    running = {agent.id: backend_of(agent.pool) for agent in run.agents.values() if agent.status == RUNNING}
+    return Tally(run.billed, run.scripted, run.estimated, running, dict(run.paid), run.begun)
