@@ -40,7 +40,7 @@ _WORDS = {
     "control/left_requests.py": ("request.kind", "request.on_ask"),  # in a sentence
     "control/naming.py": ("given", "latest", "ended"),  # ids
     "control/questions.py": ("_there(asked.project, id)", "_there(found.project, found.id)"),  # quoted there
-    "control/steer.py": ("flag", "given"),
+    "control/request.py": ("flag", "given"),
     "control/workspaces.py": ("own",),  # a word of ours
     "faces/notify.py": ("run.start.loop",),
     "faces/summary.py": ("agent",),

@@ -185,7 +185,7 @@ def test_the_list_says_why_a_project_is_no_longer_trusted(room: Checkout) -> Non
     (room.path.parent / "moved").rename(room.path)
 
 
-def decided(room: Checkout, backend: str = "claude", **given: Any) -> control.Standing:
+def decided(room: Checkout, backend: str = "claude", **given: Any) -> control.TrustDecision:
     """What is decided for a run in the room."""
     from raymond.machine.events import RunStarted
     from raymond.store import loader
@@ -204,7 +204,7 @@ def decided(room: Checkout, backend: str = "claude", **given: Any) -> control.St
         version="1",
     )
     with room.here():
-        return control.standing(room.project, start, workflow, **given)
+        return control.decide(room.project, start, workflow, **given)
 
 
 def test_what_claude_code_was_told_to_trust_is_trusted(room: Checkout) -> None:

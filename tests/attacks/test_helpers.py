@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from raymond.control import notifying
+from raymond.control import arguments
 from raymond.errors import UsageError
 from raymond.faces import notification, notify
 from raymond.system import processes
@@ -109,7 +109,7 @@ def test_a_relative_program_is_settled_where_it_was_said(
     for name in ("here/tell.sh", "here/a/b.sh", "up.sh"):
         script(tmp_path / name)
     monkeypatch.chdir(tmp_path / "here")
-    assert notifying.settled(said) == means.replace("HERE", f"{tmp_path}/here").replace("UP", str(tmp_path))
+    assert arguments.notify_target(said) == means.replace("HERE", f"{tmp_path}/here").replace("UP", str(tmp_path))
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_program_that_is_not_there_is_refused_before_the_run_starts(room: Plac
     )
     (room.path / "tell.sh").write_text("")
     with pytest.raises(UsageError, match="is not executable"):
-        notifying.settled(os.path.relpath(room.path / "tell.sh"))
+        arguments.notify_target(os.path.relpath(room.path / "tell.sh"))
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_an_agent_that_works_elsewhere_does_not_bring_its_own_program(room: Plac
 )
 def test_a_command_that_means_another_place_is_refused(said: str, why: str) -> None:
     with pytest.raises(UsageError, match=re.escape(why)):
-        notifying.settled(said)
+        arguments.notify_target(said)
 
 
 def test_a_command_runs_where_no_agent_of_the_run_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raymond import cli
-from raymond.control import neighbours, start, steer
+from raymond.control import request, runs, start
 from raymond.control.drive import hold
 from raymond.control.start import Choices
 from raymond.faces.overview import run_lines
@@ -50,8 +50,8 @@ def test_resume_all_means_all_projects_and_never_what_a_person_stopped(
 ) -> None:
     desk.begin(desk.one, "a", "stopped", "cancelled")
     desk.begin(desk.two, "b", "lost")
-    steer.stop(desk.one, "stopped")
-    steer.cancel(desk.one, "cancelled")
+    request.stop(desk.one, "stopped")
+    request.cancel(desk.one, "cancelled")
     assert cli.main(["resume", "--all", "--dry-run"]) == 0
     said = capsys.readouterr()
     assert sorted(said.out.split()) == ["a", "b", "lost"]
@@ -80,8 +80,8 @@ def test_clean_with_force_cancels_and_removes_what_is_named(desk: Desk, capsys: 
 def test_clean_all_means_all_projects(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.begin(desk.one, "a")
     desk.begin(desk.two, "b", "unfinished")
-    steer.cancel(desk.one, "a")
-    steer.cancel(desk.two, "b")
+    request.cancel(desk.one, "a")
+    request.cancel(desk.two, "b")
     assert cli.main(["clean", "--keep", "0s", "--dry-run"]) == 0
     assert capsys.readouterr().out == "a\n"
     assert cli.main(["clean", "--all", "--keep", "0s"]) == 0
@@ -110,12 +110,12 @@ def test_stop_all_asks_and_without_a_terminal_wants_yes(
 
 
 def test_cost_of_all_projects_tells_runs_of_one_name_apart(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    from raymond.control import costs
+    from raymond.control import history
 
     for project in (desk.one, desk.two):
         desk.begin(project, "same")
         Path(project.run("same").journal).write_bytes(b"damage\n")
-    names = costs.of_projects([desk.one, desk.two]).unreadable
+    names = history.books_of_projects([desk.one, desk.two]).unreadable
     assert [*names] == ["same", f"same ({desk.two.tree})"]
     assert cli.main(["cost", "--here"]) == 0
     assert capsys.readouterr().err.count("is left out") == 1
@@ -127,10 +127,10 @@ def test_cost_of_all_projects_tells_runs_of_one_name_apart(desk: Desk, capsys: p
 def test_a_run_that_is_driven_in_the_same_directory_is_a_neighbour(desk: Desk) -> None:
     desk.begin(desk.one, "a", "b", "c")
     first = journal.first(desk.one.run("a"))
-    assert neighbours.of(desk.one, first) == []
+    assert runs.neighbours(desk.one, first) == []
     with hold(desk.one, "b"), hold(desk.one, "a"):
-        assert neighbours.of(desk.one, first) == ["b"]
-    assert neighbours.of(desk.one, first) == []
+        assert runs.neighbours(desk.one, first) == ["b"]
+    assert runs.neighbours(desk.one, first) == []
 
 
 # --- what status proposes

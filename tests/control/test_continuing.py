@@ -14,7 +14,7 @@ from raymond import cli
 from raymond.cli import background, foreground, resume_all
 from raymond.cli import continuing as answered
 from raymond.cli.flags import ShowFlags
-from raymond.control import continuing, run_lock, runs, steer
+from raymond.control import drive, request, runs
 from raymond.control.drive import Resumption, hold
 from raymond.control.handle import RunHandle
 from raymond.drivers.face import Quiet
@@ -55,8 +55,8 @@ def never(seconds: float) -> None:
 
 
 def test_a_stop_between_the_answer_and_the_driver_is_obeyed(room: Room) -> None:
-    steer.answer(room.project, "r", "main", "yes")
-    steer.stop(room.project, "r")
+    request.answer(room.project, "r", "main", "yes")
+    request.stop(room.project, "r")
     with pytest.raises(NotContinued, match=r"^r is stopped, so it was not continued$"):
         hold(room.project, "r", by_itself=True)
     failed = background.launch(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF)
@@ -98,7 +98,7 @@ def test_a_run_whose_driver_died_is_interrupted_whoever_answers_it() -> None:
     def status(*events: Event) -> str:
         told = (begun, [asks, *events], answer)
         decisions = [Decision(seq=seq, time=float(seq), events=one) for seq, one in enumerate(told, 1)]
-        return runs.left(fold(decisions))
+        return runs.undriven_status(fold(decisions))
 
     assert status(also) == "answered"
     assert status(msgspec.structs.replace(also, deadline=9.0)) == "interrupted"
@@ -120,19 +120,21 @@ def test_what_a_person_paused_is_theirs_and_what_the_machine_shut_down_is_not(
 ) -> None:
     run = RunHandle(room.project, "r").read()
     evolve(run, stop)
-    assert continuing.why_not(room.project, run) == (f"r is {status}" if status else "")
+    assert drive.why_not_continued(room.project, run) == (f"r is {status}" if status else "")
 
 
-@pytest.mark.parametrize(("patience", "least", "most"), [(run_lock.PATIENCE, 2, 5), (run_lock.LONGER, 5, 15)])
+@pytest.mark.parametrize(
+    ("patience", "least", "most"), [(drive.LOCK_PATIENCE, 2, 5), (drive.LOCK_PATIENCE_ALONE, 5, 15)]
+)
 def test_a_command_that_holds_the_run_is_waited_for(
     room: Room, patience: tuple[float, ...], least: float, most: float
 ) -> None:
     folder = room.project.run("r")
     command = lock.take(folder)
-    run_lock.take(folder, patience=patience, pause=lambda _: command.release()).release()
+    drive.take_lock(folder, patience=patience, pause=lambda _: command.release()).release()
     command, waited, told = lock.take(folder), list[float](), list[str]()
     with pytest.raises(RunBusy) as caught:
-        run_lock.take(folder, tell=told.append, patience=patience, pause=waited.append)
+        drive.take_lock(folder, tell=told.append, patience=patience, pause=waited.append)
     command.release()
     assert waited == sorted(waited)
     assert least < sum(waited) < most
@@ -145,7 +147,7 @@ def test_a_driver_is_not_waited_for_and_continues_the_run_itself(room: Room) -> 
     driver = lock.take(folder)
     driver.sign(folder.socket)
     with pytest.raises(RunBusy) as caught:
-        run_lock.take(folder, pause=never)
+        drive.take_lock(folder, pause=never)
     driver.release()
     assert caught.value.drives
 
@@ -219,13 +221,13 @@ def test_an_error_of_resume_all_names_the_run(room: Room, capsys: pytest.Capture
     gone = RunHandle(room.project, "gone")
     assert resume_all._resume(gone, ShowFlags(), BY_ITSELF) != 0
     assert capsys.readouterr().err.startswith("gone was not resumed\nerror: ")
-    steer.stop(room.project, "r")
+    request.stop(room.project, "r")
     assert resume_all._resume(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF) == 0
     assert capsys.readouterr().err == "r is stopped, so it was not continued\n"
 
 
 def test_a_run_that_has_ended_meanwhile_is_not_resumed_again(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
-    steer.answer(room.project, "r", "main", "yes")
+    request.answer(room.project, "r", "main", "yes")
     room.again()
     before = room.events("r")
     for how in (BY_ITSELF, Resumption()):
@@ -238,7 +240,7 @@ def test_a_run_that_has_ended_meanwhile_is_not_resumed_again(room: Room, capsys:
 def test_an_answer_to_a_run_that_ends_before_it_continues_is_no_failure(
     room: Room, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    steer.answer(room.project, "r", "main", "yes")
+    request.answer(room.project, "r", "main", "yes")
     room.again()
     for attach in (False, True):
         assert answered.go_on(RunHandle(room.project, "r"), attach=attach) == 0

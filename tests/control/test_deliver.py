@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from crash import runs
-from raymond.control import deliver as deliveries
-from raymond.control import steer
-from raymond.control.deliver import Journaled, Left, deliver
+from raymond.control import request
+from raymond.control.request import Journaled, Left, deliver
 from raymond.language.refusal import Refusal
 from raymond.machine.agent import RUNNING
 from raymond.machine.events import AskEnded, Decision, RequestTaken, StepStarted
@@ -50,7 +49,7 @@ def asking(tmp_path: Path) -> tuple[Project, str]:
 def test_a_request_to_a_run_that_nobody_drives_is_journaled_and_told(asking: tuple[Project, str]) -> None:
     project, id = asking
     face, before = Watching(project, id), journal.read(project.run(id)).run.seq
-    done = steer.answer(project, id, "main", "blue", face=face)
+    done = request.answer(project, id, "main", "blue", face=face)
     assert isinstance(done, Journaled)
     assert [type(event) for event in done.decisions[0].events[:2]] == [RequestTaken, AskEnded]
     assert journal.decisions(project.run(id))[before:] == done.decisions
@@ -61,7 +60,7 @@ def test_a_refused_request_writes_nothing(asking: tuple[Project, str]) -> None:
     project, id = asking
     before = Path(project.run(id).journal).read_bytes()
     face = Watching(project, id)
-    assert steer.answer(project, id, "nobody", "blue", face=face) == Refusal(
+    assert request.answer(project, id, "nobody", "blue", face=face) == Refusal(
         "not_asking", "nobody is not waiting for an answer", "these are: main"
     )
     assert (Path(project.run(id).journal).read_bytes(), face.seen) == (before, [])
@@ -69,7 +68,7 @@ def test_a_refused_request_writes_nothing(asking: tuple[Project, str]) -> None:
 
 def test_a_request_refused_after_a_driver_died_leaves_its_step_as_it_was(asking: tuple[Project, str]) -> None:
     project, id = asking
-    steer.answer(project, id, "", "blue")
+    request.answer(project, id, "", "blue")
     folded = journal.read(project.run(id))
     held = lock.take(project.run(id))
     book = journal.Journal(project.run(id), folded.size, held)
@@ -84,7 +83,7 @@ def test_a_request_refused_after_a_driver_died_leaves_its_step_as_it_was(asking:
 
     assert isinstance(refused, Refusal)
     assert Path(project.run(id).journal).read_bytes() == before
-    paused = steer.pause(project, id, "main")
+    paused = request.pause(project, id, "main")
     assert paused == Refusal("not_driven", "r is not running: main was interrupted")
 
 
@@ -104,7 +103,7 @@ def test_an_answer_to_a_process_that_does_not_look_is_not_taken_later(
     asking: tuple[Project, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asked has to be there when the driver looks."""
-    monkeypatch.setattr(deliveries, "ANSWERED_WITHIN", 0.1)
+    monkeypatch.setattr(request, "ANSWERED_WITHIN", 0.1)
     project, id = asking
     held = lock.take(project.run(id))
     try:

@@ -10,7 +10,7 @@ import pytest
 from builders import head, start
 from builders import place as make
 from raymond import cli
-from raymond.control import doubts
+from raymond.control import preflight
 from raymond.store.loader import Loaded
 from running import Room
 
@@ -27,7 +27,9 @@ def room(tmp_path: Path) -> Iterator[Room]:
 def found(files: dict[str, str], **said: str) -> list[tuple[str, int, str, str]]:
     workspace = make(files, next(iter(files)))
     loaded = Loaded(workspace.workflow, "/flow", {name: text.encode() for name, text in files.items()}, "")
-    return [(one.file, one.line, one.id, one.hint) for one in doubts.of_start(loaded, start(workspace, **said))]
+    return [
+        (one.file, one.line, one.id, one.hint) for one in preflight.start_warnings(loaded, start(workspace, **said))
+    ]
 
 
 def test_replies_for_states_that_do_not_exist_are_found_when_replies_answer() -> None:
@@ -62,7 +64,7 @@ def test_a_setting_that_is_misspelt_in_the_environment_is_found_and_nothing_else
         "RAYMOND_",
     )
     environment = dict.fromkeys((*fine, "RAYMOND_BUDGTE", "RAYMOND_MAX_ITERATION"), "1")
-    assert [(one.source, one.hint) for one in doubts.of_environment(environment)] == [
+    assert [(one.source, one.hint) for one in preflight.environment_warnings(environment)] == [
         ("RAYMOND_BUDGTE", "did you mean `RAYMOND_BUDGET`?"),
         ("RAYMOND_MAX_ITERATION", "did you mean `RAYMOND_MAX_ITERATIONS`?"),
     ]

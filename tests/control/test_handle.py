@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import raymond
-from raymond.control import continuing, runs
+from raymond.control import drive, runs
 from raymond.control.follow import Follower
 from raymond.control.upgrade import upgrade
 from raymond.errors import RunBusy, RunExists, RunNotFound, UsageError, WorkflowError
@@ -329,7 +329,7 @@ def test_only_what_nobody_drives_is_resumable() -> None:
     try:
         Path(project.run("bad").path).mkdir()
         Path(project.run("bad").journal).write_text("nonsense\n")
-        found = list(continuing.resumable(project))
+        found = list(drive.resumable(project))
     finally:
         held.release()
     assert [one for one in found if isinstance(one, str)] == ["begun"]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 import builders
 from raymond import cli
-from raymond.control import interpreters
+from raymond.control import programs
 from raymond.errors import BackendError, WorkflowError
 from raymond.language import workflow
 from raymond.machine import ahead
@@ -31,7 +31,7 @@ def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 def test_a_script_without_its_interpreter_is_refused_like_a_prompt_without_its_program() -> None:
     with pytest.raises(BackendError) as caught:
-        interpreters.check(workflow.build("flow", BASH))
+        programs.check_scripts(workflow.build("flow", BASH))
     assert (str(caught.value), caught.value.hint, caught.value.exit_code) == (
         "CHECK.sh cannot run: there is no program `bash` on the PATH",
         "install bash",
@@ -49,18 +49,18 @@ def test_a_script_without_its_interpreter_is_refused_like_a_prompt_without_its_p
     ],
 )
 def test_only_what_is_reached_and_has_no_other_form_must_be_there(files: dict[str, str]) -> None:
-    interpreters.check(workflow.build("flow", files))
+    programs.check_scripts(workflow.build("flow", files))
 
 
 def test_an_interpreter_that_is_there_is_found(tmp_path: Path) -> None:
     os.symlink("/bin/sh", tmp_path / "bash")
-    interpreters.check(workflow.build("flow", BASH))
+    programs.check_scripts(workflow.build("flow", BASH))
 
 
 def test_a_script_for_another_system_that_a_script_leads_to_is_refused_like_one_that_a_prompt_names() -> None:
     files = {"START.py": "print('<goto>A</goto>')", "A.bat": "echo hello"}
     with pytest.raises(WorkflowError) as caught:
-        interpreters.check(workflow.build("flow", files, platform="linux"))
+        programs.check_scripts(workflow.build("flow", files, platform="linux"))
     [found] = caught.value.diagnostics
     assert (found.id, found.file, found.message, found.hint) == (
         "wrong-platform",
@@ -89,7 +89,7 @@ def left(files: dict[str, str], entry: str, *events: Event) -> str:
     """Why a run in which these events came is not continued."""
     flow = builders.build(files, entry)
     try:
-        interpreters.check_ahead("test-1", flow, ahead.states(run_at(files, entry, *events), flow))
+        programs.check_reached_scripts("test-1", flow, ahead.states(run_at(files, entry, *events), flow))
     except BackendError as error:
         return f"{error}; {error.hint}"
     return ""

@@ -101,7 +101,7 @@ def test_what_differs_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("PATH", f"{claude(tmp_path / 'bin').parent}:/usr/bin:/bin")
     run = Play({"START.md": "x"}).run
-    [now] = programs.now(run.start, ["claude"], {})
+    [now] = programs.current(run.start, ["claude"], {})
 
     def changed(**fields: str) -> str:
         run.programs = [replace(now, **fields)]

@@ -16,7 +16,7 @@ from raymond.cli import flags
 from raymond.cli.flags import ResumeFlags, ShowFlags, StartFlags
 from raymond.cli.help import GROUPS
 from raymond.cli.loop_flags import Start as Once
-from raymond.control import config, doubts, start
+from raymond.control import config, preflight, start
 from raymond.control.settings import (
     COUNT,
     KEYS,
@@ -156,7 +156,7 @@ def test_what_is_settable_is_shown(tmp_path: Path) -> None:
     ],
 )
 def test_a_variable_that_sets_nothing_is_told(name: str, said: str) -> None:
-    [found] = doubts.of_environment({f"RAYMOND_{name}": "isolated", "RAYMOND_MODEL": "x"})
+    [found] = preflight.environment_warnings({f"RAYMOND_{name}": "isolated", "RAYMOND_MODEL": "x"})
     assert f"{found.message}; {found.hint}" == said
 
 

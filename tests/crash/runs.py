@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from raymond.backends import scripted
 from raymond.control import start
-from raymond.control.deliver import deliver
 from raymond.control.drive import hold
+from raymond.control.request import deliver
 from raymond.control.start import Choices
 from raymond.drivers.face import Quiet
 from raymond.drivers.local import Driver

@@ -10,7 +10,7 @@ import pytest
 from crash import runs, torture
 from crash.torture import ID, Place, until
 from raymond.control import drive
-from raymond.control.deliver import deliver
+from raymond.control.request import deliver
 from raymond.errors import JournalError, RunBusy
 from raymond.language.refusal import Refusal
 from raymond.machine.events import AskEnded, RequestTaken, RunStopped

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.control import config, doubts, start
+from raymond.control import config, preflight, start
 from raymond.control.start import Options
 from raymond.errors import WorkflowError
 from raymond.faces.words import with_author_paths
@@ -39,4 +39,4 @@ def test_an_error_in_a_workflow_names_its_file_from_here_and_a_command_that_can_
     (found,) = caught.value.diagnostics
     assert (found.file, found.line) == ("my f/START.md", 1)
     assert "green: raymond ralph 'my f/START.md' --gate \"make test\"\n" in found.hint
-    assert doubts.located([found], loaded) == [found], "said once"
+    assert preflight.located([found], loaded) == [found], "said once"

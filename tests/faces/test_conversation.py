@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.control import history, steer
+from raymond.control import history, request
 from raymond.drivers.face import Quiet
 from raymond.errors import UsageError
 from raymond.faces import debug_folder
@@ -63,7 +63,7 @@ def test_a_conversation_has_prompts_replies_tools_answers_and_the_output_of_scri
     room: Room, capsys: pytest.CaptureFixture[str]
 ) -> None:
     room.drive(SAYS)
-    steer.answer(room.project, "r", "main", "yes\nbut\x1b[2J slowly", question=1)
+    request.answer(room.project, "r", "main", "yes\nbut\x1b[2J slowly", question=1)
     room.again()
     whole = spoken(room, capsys)
     first, second, answer, third = re.split(r"(?m)^(?=step |answer )", whole)[1:]
@@ -215,7 +215,7 @@ def test_a_conversation_names_the_label_of_an_agent(room: Room, capsys: pytest.C
             "END.sh": "echo '<result>x</result>'",
         }
     )
-    steer.answer(room.project, "r", "main_work1", "yes", question=1)
+    request.answer(room.project, "r", "main_work1", "yes", question=1)
     room.again()
     whole = spoken(room, capsys)
     assert "step 2: main_work1 (a.py) in WORK.sh, " in whole

@@ -49,14 +49,14 @@ def test_an_agent_that_was_denied_tools_is_resumed_with_those_that_are_not_allow
     play.say("<goto>A</goto>", denied=("Bash(npm test:*)", "Read", "Edit"))
     command = "raymond resume test-1 --allow-tool 'Bash(npm test:*)' --allow-tool Edit"
     assert next_command(play.run) == command
-    assert summary.ending(play.run, runs.left(play.run)).splitlines()[-1] == f"next:   {command}"
+    assert summary.ending(play.run, runs.undriven_status(play.run)).splitlines()[-1] == f"next:   {command}"
 
 
 def test_an_agent_whose_conversation_is_gone_is_resumed_without_it() -> None:
     play = Play(FILES)
     play.fail("session", error="it is gone")
     play.pass_time()
-    assert summary.ending(play.run, runs.left(play.run)).splitlines()[1:] == [
+    assert summary.ending(play.run, runs.undriven_status(play.run)).splitlines()[1:] == [
         "why:    1 agent failed",
         "cost:   $0.00 in 1 step",
         "failed: main in START.md: it is gone",
@@ -198,5 +198,5 @@ def test_a_question_is_told_beside_an_agent_that_failed() -> None:
     play.say('<fork next="N">A</fork>')
     play.say('<ask next="A">Which one?</ask>', agent="main")
     play.fail("setup", agent="main_a1", error="no program")
-    told = summary.ending(play.run, runs.left(play.run)).splitlines()
+    told = summary.ending(play.run, runs.undriven_status(play.run)).splitlines()
     assert [line.partition(":")[0] for line in told if line.startswith(("failed", "asks"))] == ["failed", "asks"]

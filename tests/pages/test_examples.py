@@ -12,7 +12,7 @@ import pytest
 
 from builders import place, start
 from raymond.backends import registry, scripted
-from raymond.control import doubts
+from raymond.control import preflight
 from raymond.language import lint
 from raymond.machine.events import (
     AgentCalled,
@@ -157,7 +157,7 @@ def test_nothing_of_ours_is_warned_of(folder: Path) -> None:
     said = registry.replies_of(start(place({"START.md": ""}), backend="scripted"), loaded.files)
     assert said
     given = {"publish", "test", "every"}  # what the READMEs give with --var
-    found = [*lint.check(loaded.workflow, given), *doubts.of_scripts(loaded.workflow)]
+    found = [*lint.check(loaded.workflow, given), *preflight.script_warnings(loaded.workflow)]
     assert [*found, *said.unknown(loaded.workflow.states)] == []
 
 

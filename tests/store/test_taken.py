@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crash import runs
-from raymond.control.deliver import deliver
+from raymond.control.request import deliver
 from raymond.errors import RunNotFound
 from raymond.store import taken
 from raymond.store.project import Project

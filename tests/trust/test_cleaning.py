@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.control import clean, steer
+from raymond.control import clean, request
 from raymond.control.handle import RunHandle
 from raymond.errors import RunNotFound
 from running import GO, alive, as_anyone, until
@@ -373,7 +373,7 @@ def test_a_run_that_somebody_else_removed_is_not_to_be_resumed(room: Place) -> N
     room.ask()
     run = RunHandle(room.project, "r")
     assert room.raymond("clean", "--force", "r").returncode == 0
-    for work in (clean.cancel, clean.remove, lambda run: steer.cancel(run.project, run.id)):
+    for work in (clean.cancel, clean.remove, lambda run: request.cancel(run.project, run.id)):
         with pytest.raises(RunNotFound) as caught:
             work(run)
         assert str(caught.value) == "run `r` no longer exists"

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond import pasted
 from raymond.cli import choice
-from raymond.control import agents, naming, questions, runs
+from raymond.control import naming, questions, runs
 from raymond.control.handle import RunHandle
 from raymond.control.questions import Asked, Open
 from raymond.errors import RunNotFound, UsageError
@@ -57,21 +57,21 @@ def _named(names: Sequence[str], text: str | None) -> Addressee:
     if not names:
         return Addressee(None, text=text)
     first, agent = names[0], names[1] if len(names) > 1 else ""
-    if not agent and not questions.begins_id(first):
+    if not agent and not naming.begins_id(first):
         here = questions.of_runs(every=False)
         if _is_agent(here, first):
             return Addressee(None, agent=first, text=text)
         if text is None:
             raise _no_run(first, here)
     run = choice.find(first) if text is None else choice.change(first)
-    return Addressee(run, agent=agents.meant(run.project, run.id, agent) if agent else "", text=text)
+    return Addressee(run, agent=naming.agent_meant(run.project, run.id, agent) if agent else "", text=text)
 
 
 def _is_agent(found: Open, word: str) -> bool:
     """Whether an agent of a run that asks something is called so; a label that only says several is an error."""
     called = [names.of(word) for names in found.names if names.of(word)]
     if called and all(len(several) > 1 for several in called):
-        raise agents.several(word, called[0])
+        raise naming.several_agents(word, called[0])
     return bool(called)
 
 
@@ -93,15 +93,15 @@ def _selected(first: Addressee, word: str) -> Addressee:
     if not first.run:
         return first
     run, id = first.run, first.run.id
-    names = agents.of_run(run.project, id)
-    agent = agents.named(names, word)
+    names = naming.names_of_agents(run.project, id)
+    agent = naming.agent_named(names, word)
     asked = questions.of_run(run.project, id).asked
     if any(one.question.agent == agent for one in asked) or questions.overdue(run.project, id, agent or "-"):
         return Addressee(run, agent=agent)
     if agent:
         who = agent if agent == word else f"`{word}` is the label of {agent}, which"
         raise _not_the_answer(f"{who} is not waiting for an answer", id, asked, word)
-    if questions.is_id(word):
+    if naming.is_id(word):
         raise _not_the_answer(f"`{word}` is the id of a run", id, asked, word)
     near = _nearly(word, [*names.names, *names.labels, id])
     if near and not any(choices.pick(one.question.choices, word) for one in asked):

@@ -91,11 +91,11 @@ def put(run: RunHandle, chosen: Asked, *, unseen: bool = False) -> Answered | No
 
 def _elsewhere(asked: Question, unseen: bool) -> str:
     """How to answer where there is no terminal, if that is possible."""
-    from raymond.control import steer
+    from raymond.control import request
 
     changed = questions.changed(asked)
     if changed:
-        return f"{', '.join(changed)} changed since it asked: {steer.seen_first(asked.workflow_id)}"
+        return f"{', '.join(changed)} changed since it asked: {request.seen_first(asked.workflow_id)}"
     way = f"raymond answer {asked.workflow_id} {asked.agent} TEXT"
     return f"{way} --unseen" if unseen else way
 
@@ -136,10 +136,10 @@ def send(
     run: RunHandle, agent: str, said: str, question: int, *, seen: dict[str, str] | None = None, unseen: bool = False
 ) -> Answered:
     """Send an answer; `seen` is what was shown of the files, if this terminal shows the question."""
-    from raymond.control import steer
+    from raymond.control import request
     from raymond.faces.lines import Lines
 
-    told = steer.answer(run.project, run.id, agent, said, question=question, seen=seen, unseen=unseen, face=Lines())
+    told = request.answer(run.project, run.id, agent, said, question=question, seen=seen, unseen=unseen, face=Lines())
     asked = questions.of_run(run.project, run.id).asked
     who = agent or (asked[0].question.agent if len(asked) == 1 else "")
     left = delivery.words(told, run.id, who, is_shown=seen is not None)

@@ -7,7 +7,7 @@ import click
 
 from raymond.cli import choice, delivery, many
 from raymond.cli.names import RUN
-from raymond.control import steer
+from raymond.control import request
 from raymond.control.handle import RunHandle
 from raymond.faces.lines import Lines
 
@@ -24,7 +24,7 @@ def command(ids: tuple[str, ...], force: bool) -> int:
 
 def _cancel(found: RunHandle, *, force: bool) -> int:
     id = found.id
-    done = steer.cancel(found.project, id, force=force, face=Lines())
+    done = request.cancel(found.project, id, force=force, face=Lines())
     told = delivery.words(done, id) or f"{id} is cancelled; to remove it: raymond clean {id}"
     print("\n".join([told, *delivery.leftovers(done, id, now=True)]), file=sys.stderr)
     return 0

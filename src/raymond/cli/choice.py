@@ -29,14 +29,12 @@ def _found(id: str | None, verb: str, *, changes: bool) -> RunHandle:
 
         if not picker.can_ask():
             raise
-        return handle.of(picker.pick(several))
+        return handle.from_row(picker.pick(several))
 
 
 def warn_of_company(run: RunHandle) -> None:
     """Say that other runs are working in the same directory."""
-    from raymond.control import neighbours
-
-    found = neighbours.of(run.project, run.start)
+    found = runs.neighbours(run.project, run.start)
     if found:
         some = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
         what = f"{some} {'is' if len(found) == 1 else 'are'} running in this directory too"

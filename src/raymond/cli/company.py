@@ -14,7 +14,7 @@ def keep(run: RunHandle) -> int:
         seen = watch.until_left(run)
         if seen is None:
             return 0
-        if runs.left(seen) != "waiting" or not _waits_for_us(run):
+        if runs.undriven_status(seen) != "waiting" or not _waits_for_us(run):
             return wait.tell(run, seen)
     from raymond.cli import asking, continuing
 

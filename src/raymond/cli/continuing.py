@@ -4,7 +4,7 @@ import sys
 
 from raymond.cli import background, foreground
 from raymond.cli.flags import ShowFlags
-from raymond.control import continuing, left_requests, steer
+from raymond.control import drive, left_requests, request
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, NotContinued, RunBusy
@@ -19,11 +19,11 @@ KEPT = 5
 
 def go_on(run: RunHandle, *, attach: bool, verb: str = "answered") -> int:
     """Continue a run that no process drives; with `attach`, here. `verb` says what somebody has just done."""
-    if not attach and continuing.by_step():
+    if not attach and drive.asked_by_step():
         print(f"{verb}; {left_requests.onward(run.project, run.id)}", file=sys.stderr)
         return 0
     try:
-        steer.check_resume(run.project, run.start)
+        request.check_resume(run.project, run.start)
         if run.start.loop:
             from raymond.cli import loop_resuming
 

@@ -7,8 +7,8 @@ import msgspec
 
 from raymond.cli import choice
 from raymond.cli.names import RUN
-from raymond.control import costs, runs
-from raymond.control.costs import Costs
+from raymond.control import history, runs
+from raymond.control.history import Costs
 from raymond.errors import UsageError
 from raymond.faces import words
 from raymond.faces.words import dollars
@@ -30,13 +30,13 @@ def command(id_: str | None, every: bool, here: bool, by: str | None, as_json: b
     if many and id_:
         raise UsageError(f"{many} is for every run, not for one", hint=f"raymond cost {many}")
     if many:
-        books = costs.of_projects(runs.projects_of(every=not here))
+        books = history.books_of_projects(runs.projects_of(every=not here))
     else:
         found = choice.find(id_)
-        books = costs.of_run(found.project, found.id)
+        books = history.books_of_run(found.project, found.id)
     for id, error in books.unreadable.items():
         print(f"{id} is left out: {error}", file=sys.stderr)
-    sums = costs.costs(books, by or ("run" if many else "state"))
+    sums = history.costs(books, by or ("run" if many else "state"))
     if as_json:
         sys.stdout.write(msgspec.json.encode(sums).decode() + "\n")
     else:

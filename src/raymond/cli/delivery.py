@@ -3,8 +3,8 @@
 import sys
 
 from raymond import pasted
-from raymond.control.deliver import Delivery, Journaled, Left, LeftBefore, Taken
 from raymond.control.leftovers import Leftover
+from raymond.control.request import Delivery, Journaled, Left, LeftBefore, Taken
 from raymond.errors import UsageError
 from raymond.faces import words as words_of
 from raymond.faces.foreign_text import MARGIN, fitted, hung, width_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from raymond import durations
-from raymond.control.plan import FirstStep, Limit, Plan, PlannedGate
+from raymond.control.preview import FirstStep, Limit, PlannedGate, Preview
 from raymond.control.settings import OPTIONS, Row
 from raymond.errors import Diagnostic, Error, WorkflowError
 from raymond.faces import errors, foreign_text, words
@@ -23,7 +23,7 @@ _PROGRAM = ("name", "version", "payer", "path", "host")
 ENDS = "nothing was started\n"
 
 
-def show(plan: Plan) -> str:
+def show(plan: Preview) -> str:
     """The first step, exactly; the rights; the limits and where they come from; the gates."""
     start = plan.start
     lines = [
@@ -42,7 +42,7 @@ def show(plan: Plan) -> str:
     return f"{shown}{errors.warnings(plan.warnings)}"
 
 
-def of_loop(plan: Plan, where: Sequence[str], prompt: str = "") -> str:
+def of_loop(plan: Preview, where: Sequence[str], prompt: str = "") -> str:
     """What the agents of a loop are sent, where they work, and their rights and limits."""
     first, *more = [one.removeprefix("agents work ") for one in where]
     sent = ["prompt:", *(f"  {line}" for line in prompt.rstrip("\n").split("\n"))] if prompt else []
@@ -53,7 +53,7 @@ def of_loop(plan: Plan, where: Sequence[str], prompt: str = "") -> str:
     return f"{shown}{errors.warnings(plan.warnings)}"
 
 
-def document(plan: Plan, tried: Mapping[str, Found] = {}) -> str:
+def document(plan: Preview, tried: Mapping[str, Found] = {}) -> str:
     """The same for programs, as one line of JSON, with what the gates that were `tried` have shown."""
     start, step = plan.start, plan.step
     said = {
@@ -114,11 +114,11 @@ def _step(step: FirstStep, without: str) -> list[str]:
     ]
 
 
-def _programs(plan: Plan) -> list[str]:
+def _programs(plan: Preview) -> list[str]:
     return [f"{'' if at else 'answers:':<9} {words.program(one)}" for at, one in enumerate(plan.programs)]
 
 
-def _workspace(plan: Plan) -> list[str]:
+def _workspace(plan: Preview) -> list[str]:
     """Where agents work, unless that is here, and with what."""
     start = plan.start
     if start.workspace == "here":
@@ -130,7 +130,7 @@ def _workspace(plan: Plan) -> list[str]:
     return [f"works:    {words.workplace(start.workspace)}{carried}{lent}{net}", *setup]
 
 
-def _rights(plan: Plan) -> str:
+def _rights(plan: Preview) -> str:
     start, heedless = plan.start, ", ".join(plan.heedless)
     if heedless and len(plan.heedless) == len(plan.programs):
         inside = "" if start.workspace == "here" else ", inside the workspace"
@@ -138,7 +138,7 @@ def _rights(plan: Plan) -> str:
     return f"{_given(plan)}; {heedless} takes no heed of that" if heedless else _given(plan)
 
 
-def _given(plan: Plan) -> str:
+def _given(plan: Preview) -> str:
     start = plan.start
     if start.skip_permissions:
         return "agents may do anything without asking (--dangerously-skip-permissions)"
@@ -147,7 +147,7 @@ def _given(plan: Plan) -> str:
     return f"{start.permission_mode or 'acceptEdits'}{tools}; directories: {where}"
 
 
-def _limits(plan: Plan) -> list[str]:
+def _limits(plan: Preview) -> list[str]:
     start = plan.start
     guessed = f"; {words.estimate(start, plan.programs)}" if plan.guessed else ""
     return [

@@ -12,7 +12,7 @@ from raymond.cli import names, texts
 from raymond.cli.help import MANY, ONE, Called, flag
 from raymond.cli.names import AGENT, BACKEND, STATE
 from raymond.cli.value import Value
-from raymond.control import exposure, notifying
+from raymond.control import arguments
 from raymond.control.settings import (
     AGENTS,
     CHANGE,
@@ -246,7 +246,7 @@ def resuming(command: Callable[[str | None, ResumeFlags], int]) -> Callable[...,
 
 def _read(kind: type[_Flags], given: dict[str, Any]) -> _Flags:
     run = {name: given.pop(name) for name in OPTIONS if name in given}
-    run["notify"] = tuple(map(notifying.settled, run.get("notify", ())))
+    run["notify"] = tuple(map(arguments.notify_target, run.get("notify", ())))
     show = {name: given.pop(name) for name in rows(ShowFlags)}
     return kind(run=run, show=ShowFlags(notify=run["notify"], **show), **given)
 
@@ -259,7 +259,7 @@ def _documented(decorators: Sequence[Any], call: Callable[..., int], command: Ca
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "id": lambda value: exposure.check(value, "--id"),
+    "id": lambda value: arguments.check_text(value, "--id"),
     "input": lambda value: texts.text(value, "--input"),
     "variables": lambda pairs: dict(map(texts.variable, pairs)),
     "overrides": texts.overrides,

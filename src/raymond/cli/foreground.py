@@ -105,7 +105,7 @@ def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:
     print(f"{run.start.workflow_id} {how}: nothing to resume{left}", file=sys.stderr)
     if advice := summary.instead_of_resume(run):
         print(said(f"hint: {advice}", sys.stderr), file=sys.stderr)
-    return summary.tell_ending(run, runs.left(run), as_json=held.whole if show.as_json else None)
+    return summary.tell_ending(run, runs.undriven_status(run), as_json=held.whole if show.as_json else None)
 
 
 def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int:
@@ -129,7 +129,9 @@ def _tell(held: HeldRun, show: ShowFlags) -> int:
         from raymond.loops import ending
 
         return ending.tell(held.project, run, signal=held.signal, as_json=show.as_json)
-    return summary.tell_ending(run, runs.left(run), as_json=held.whole if show.as_json else None, signal=held.signal)
+    return summary.tell_ending(
+        run, runs.undriven_status(run), as_json=held.whole if show.as_json else None, signal=held.signal
+    )
 
 
 def targets(run: "Run", show: ShowFlags) -> list[str]:

@@ -16,7 +16,7 @@ from raymond.cli.flags import ShowFlags, StartFlags
 from raymond.cli.help import Command
 from raymond.cli.loop_start import Start
 from raymond.cli.value import Value
-from raymond.control import runs, steer
+from raymond.control import request, runs
 from raymond.control.handle import RunHandle
 from raymond.control.settings import duration
 from raymond.errors import UsageError
@@ -157,7 +157,7 @@ def _answer(loop: LoopRun, text: str) -> None:
     """Answer what the loop asks the program."""
     agent, face = loop.leased or loop.rests, Narrator(loop.project, loop.id, loop.loop)
     assert agent is not None
-    told = steer.answer(loop.project, loop.id, agent.id, text, question=agent.asks, face=face)
+    told = request.answer(loop.project, loop.id, agent.id, text, question=agent.asks, face=face)
     if isinstance(told, Refusal):
         raise UsageError(told.reason, hint=told.hint or f"raymond {loop.loop} status")
 

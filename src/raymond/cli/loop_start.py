@@ -11,7 +11,7 @@ from raymond.cli import background, choice, dry_run, flags, foreground, loop_fla
 from raymond.cli import run as runs_of
 from raymond.cli.flags import StartFlags
 from raymond.cli.loop_flags import MOST
-from raymond.control import plan, runs
+from raymond.control import preview, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
@@ -79,7 +79,7 @@ class Start:
             internal, dry = settings.internal, self.given.dry_run
             loaded = starting.load(self._workflow, options, checks, self.loop, way, internal=internal, dry=dry)
             if self.given.dry_run:
-                return self._show(settings, agenda, draft, plan.plan(loaded, options, configuration))
+                return self._show(settings, agenda, draft, preview.dry_run(loaded, options, configuration))
             settings = starting.settled(settings, draft.point)
             handle = starting.begin(loaded, options, settings, draft)
             if found:
@@ -144,7 +144,7 @@ class Start:
             loop_verbs.tell(f"hint: {self.opens}")
         return 0
 
-    def _show(self, settings: Settings, agenda: Agenda, draft: Draft, made: plan.Plan) -> int:
+    def _show(self, settings: Settings, agenda: Agenda, draft: Draft, made: preview.Preview) -> int:
         """What would be done, by whom, where and with which rights."""
         made = replace(made, start=replace(made.start, workspace=settings.way))
         most = settings.most or len(agenda.selection.ready)

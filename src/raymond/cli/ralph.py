@@ -25,7 +25,7 @@ from raymond.cli import (
 from raymond.cli import run as runs_of
 from raymond.cli.flags import StartFlags
 from raymond.cli.help import NAMES, Command, Starting
-from raymond.control import plan, runs
+from raymond.control import preview, runs
 from raymond.control.gate import Where, try_out
 from raymond.control.start import Choices
 from raymond.errors import UsageError, WorkflowError
@@ -92,7 +92,9 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
         loaded = starting.load(workflow, options, settings.gates, RALPH, way, dry=given.dry_run)
         where = list(starting.introduction(settings, draft.point if draft else None))
         if given.dry_run:
-            return _rehearse(plan.plan(loaded, options, configuration), settings, where, as_json=given.show.as_json)
+            return _rehearse(
+                preview.dry_run(loaded, options, configuration), settings, where, as_json=given.show.as_json
+            )
         loop_verbs.tell(_first_line(settings))
         for line in where:
             loop_verbs.tell(line)
@@ -105,7 +107,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     return (background.start if given.show.detach else foreground.drive)(handle, given.show)
 
 
-def _rehearse(made: plan.Plan, settings: Settings, where: list[str], *, as_json: bool) -> int:
+def _rehearse(made: preview.Preview, settings: Settings, where: list[str], *, as_json: bool) -> int:
     """Show what would start, and what the check shows now; the exit code."""
     prompt = f"{settings.pin or _read(settings.prompt)}\n\n{ralph.footer(settings, Ledger(sessions=1))}"
     start = replace(made.start, workspace=settings.way)

@@ -9,7 +9,7 @@ from raymond.cli.flags import ResumeFlags
 from raymond.cli.help import Command
 from raymond.cli.names import RUN
 from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, naming, reviews, runs, steer
+from raymond.control import inside, naming, request, reviews, runs
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.faces import errors, summary, words
@@ -39,7 +39,7 @@ def command(id_: str | None, given: ResumeFlags) -> int:
     run = choice.change(id_, "change" if given.agent or given.changes else "resume")
     if not id_ and naming.actable([runs.row(run.project, run.id)], "resume"):
         print(f"resuming {run.id}", file=sys.stderr)
-    steer.check_resume(run.project, run.start)
+    request.check_resume(run.project, run.start)
     if given.show.notify:
         inside.check_person("resume --notify")
     run.trusts_now = given.run["trust_project"]
@@ -49,7 +49,7 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         if folded.final_status == "cancelled" or (folded.is_over and not given.agent and not given.cd):
             return foreground.drive(run, given.show, how)
         if not runs.is_driven(run.project.run(run.id)):
-            steer.check_limits(folded, given.changes)
+            request.check_limits(folded, given.changes)
     if given.cd:
         run = _move(run, given)
     if run.start.loop:
@@ -83,7 +83,7 @@ def _wait_for_person(run: RunHandle, given: ResumeFlags) -> int:
     print(f"nothing to resume until a person decides: raymond review {run.id}", file=sys.stderr)
     if given.show.as_json:
         found = run.read()
-        return summary.tell_ending(found, runs.left(found), as_json=runs.whole(run.project, run.id))
+        return summary.tell_ending(found, runs.undriven_status(found), as_json=runs.whole(run.project, run.id))
     return 3
 
 

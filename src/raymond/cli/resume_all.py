@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from raymond.cli import background, foreground, many, picker
 from raymond.cli.background import NotStarted
 from raymond.cli.flags import ResumeFlags, ShowFlags
-from raymond.control import continuing, handle, naming, runs
-from raymond.control.continuing import LeftOut
-from raymond.control.drive import Resumption
+from raymond.control import drive, handle, naming, runs
+from raymond.control.drive import LeftOut, Resumption
 from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
 from raymond.errors import Error
@@ -38,7 +37,7 @@ def resume(given: ResumeFlags, how: Resumption) -> int:
         print("nothing was resumed", file=sys.stderr)
         return 1
     for row in rows:
-        run = handle.of(row)
+        run = handle.from_row(row)
         run.trusts_now = given.run["trust_project"]
         worst = max(worst, _resume(run, given.show, how))
     return worst
@@ -81,7 +80,7 @@ def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
     for root, why in runs.unreadable(every=not here).items():
         worst = max(worst, _tell(Error(f"{root}: {why}", hint="the runs of this project were not looked at")))
     for project in runs.projects_of(every=not here):
-        for found in continuing.resumable(project):
+        for found in drive.resumable(project):
             if isinstance(found, Error):
                 worst = max(worst, _tell(found))
             elif isinstance(found, LeftOut):

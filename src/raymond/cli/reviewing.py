@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from raymond import pasted
 from raymond.cli import delivery, picker
 from raymond.control import inside, left_requests, reviews, runs
-from raymond.control.deliver import Delivery
 from raymond.control.handle import RunHandle
+from raymond.control.request import Delivery
 from raymond.control.reviews import Review
 from raymond.errors import UsageError
 from raymond.faces import words

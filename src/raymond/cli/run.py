@@ -20,7 +20,7 @@ from raymond.errors import Error, JournalError, UsageError, WorkflowError
 from raymond.faces.foreign_text import said
 
 if TYPE_CHECKING:
-    from raymond.control.plan import Plan
+    from raymond.control.preview import Preview
 
 _MOST_WARNINGS = 10
 """Warnings shown before a run; a dry run shows all."""
@@ -62,7 +62,7 @@ def warn(run: RunHandle, path: str) -> None:
 def rehearse(path: str, given: StartFlags) -> int:
     """Show what would start; the exit code."""
     from raymond.cli import dry_run
-    from raymond.control import plan
+    from raymond.control import preview
 
     loaded = None
     try:
@@ -72,12 +72,12 @@ def rehearse(path: str, given: StartFlags) -> int:
         foreground.check(given.show, dry=True)
         # With --json every finding is in the document, and the exit code says that it would be refused.
         refuses, options.strict = options.strict, options.strict and not given.show.as_json
-        made = plan.plan(loaded, options, settings)
+        made = preview.dry_run(loaded, options, settings)
     except Error as error:
         names = [pair.partition("=")[0] for pair in given.run["variables"]]
         refused = error.diagnostics if isinstance(error, WorkflowError) else ()
         told = {(one.message, one.file, one.line) for one in refused}
-        found = plan.doubts_of(loaded, names) if loaded else []
+        found = preview.workflow_warnings(loaded, names) if loaded else []
         warnings = [one for one in found if (one.message, one.file, one.line) not in told]
         if not given.show.as_json:
             from raymond.faces import errors
@@ -90,7 +90,7 @@ def rehearse(path: str, given: StartFlags) -> int:
     return WorkflowError.exit_code if refuses and made.warnings else code
 
 
-def _show(made: "Plan", given: StartFlags) -> int:
+def _show(made: "Preview", given: StartFlags) -> int:
     """Show what would start, and try its gates if that is asked for; the exit code."""
     from raymond.cli import dry_run, gate
     from raymond.control.gate import Where

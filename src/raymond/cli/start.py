@@ -14,10 +14,10 @@ from raymond.cli import background, flags, foreground, run
 from raymond.cli.background import NotStarted
 from raymond.cli.flags import ShowFlags, StartFlags
 from raymond.cli.help import Command
-from raymond.control import repetition, start
+from raymond.control import start
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
-from raymond.control.repetition import Repetition
+from raymond.control.start import Repetition
 from raymond.errors import RunExists, RunNotFound, WorkflowError, WorkflowNotFound
 from raymond.text import visible
 
@@ -50,19 +50,19 @@ def command(path: str, given: StartFlags) -> int:
     run of KEY, a repetition continues it.
     """
     if given.run["id"]:
-        repetition.check_key(given.run["id"])
+        start.check_id(given.run["id"])
     _check_input(given.run["input"])
     if given.dry_run:
         return _rehearse(path, given)
     with _of_workflow():
         loaded, given, options = run.prepared(path, given)
-    before = repetition.of(loaded, options)
+    before = start.find_repetition(loaded, options)
     if before:
         return _repeat(before, given.show)
     try:
         begun = start.begin_here(loaded, options)
     except RunExists:
-        before = repetition.of(loaded, options)  # another process was faster
+        before = start.find_repetition(loaded, options)  # another process was faster
         if before is None:
             raise
         return _repeat(before, given.show)
@@ -92,11 +92,11 @@ def _rehearse(path: str, given: StartFlags) -> int:
     """Show what would start, or what a repetition would do; the exit code is that of the command itself."""
     is_missing, id = not os.path.lexists(path), given.run["id"]
     with _of_workflow():
-        if not repetition.is_known(id, given.cd or os.getcwd()):
+        if not start.is_id_taken(id, given.cd or os.getcwd()):
             code = run.rehearse(path, given)
             return WorkflowError.exit_code if is_missing and code else code
         loaded, given, options = run.prepared(path, msgspec.structs.replace(given, run_gates=False))
-    before = repetition.of(loaded, options)
+    before = start.find_repetition(loaded, options)
     if before is None:
         raise RunNotFound(f"run `{id}` has just been removed", hint="try again")
     if not before.same_input:
@@ -164,7 +164,7 @@ def _launch(handle: RunHandle, show: ShowFlags) -> NotStarted | None:
 
 def _is_cared_for(handle: RunHandle, failed: NotStarted) -> bool:
     """Whether another process drives the run or has driven it, or it is left to its owner."""
-    return failed.is_driven or failed.is_left or not failed.code or repetition.is_driven(handle)
+    return failed.is_driven or failed.is_left or not failed.code or start.has_driver(handle)
 
 
 def _known(id: str) -> str:

@@ -6,7 +6,7 @@ import click
 
 from raymond.cli import choice
 from raymond.cli.names import RUN
-from raymond.control import gate_progress, runs
+from raymond.control import history, runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
 from raymond.faces import documents, words
@@ -38,7 +38,7 @@ def command(id_: str | None, every: bool, as_json: bool) -> int:
         with words.times_for(sys.stdout):
             unheard, then = _unheard(found, seen)
             more, width = [*_workspace(found, seen), *_left(found, seen), *unheard], width_of(sys.stdout)
-            gates = gate_progress.of(found.project, seen.run)
+            gates = history.gate_progress(found.project, seen.run)
             checks = {agent: (one.command, one.tries) for agent, one in gates.items()}
             lines = run_lines(*about, every=every, host=seen.host, width=width, more=more, then=then, checks=checks)
         print("\n".join(lines))

@@ -8,7 +8,7 @@ import click
 from raymond import pasted
 from raymond.cli import choice, delivery, many
 from raymond.cli.names import AGENT, RUN
-from raymond.control import agents, handle, inside, left_requests, runs, steer
+from raymond.control import handle, inside, left_requests, naming, request, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 from raymond.faces.lines import Lines
@@ -49,10 +49,10 @@ def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:
 
         return loop_verbs.stop_it(LoopRun(project, run.read()), internal_mode.end)
     if agent:
-        agent = agents.meant(project, id, agent)
-        done = steer.pause(project, id, agent, now=now, face=face)
+        agent = naming.agent_meant(project, id, agent)
+        done = request.pause(project, id, agent, now=now, face=face)
     else:
-        done = steer.stop(project, id, now=now, face=face)
+        done = request.stop(project, id, now=now, face=face)
     what = f"{agent} of {id} is paused" if agent else f"{id} is stopped"
     told = delivery.words(done, id) or f"{what}; {left_requests.onward(project, id)}"
     print("\n".join([told, *delivery.leftovers(done, id, now=now)]), file=sys.stderr)
@@ -70,4 +70,4 @@ def _every(*, now: bool, here: bool, yes: bool) -> int:
     if not many.agrees("stop", len(rows), yes=yes, alone=False):
         print("nothing was stopped", file=sys.stderr)
         return 1
-    return many.each([handle.of(row) for row in rows], partial(_stop, now=now))
+    return many.each([handle.from_row(row) for row in rows], partial(_stop, now=now))

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from raymond.control import exposure
+from raymond.control import arguments
 from raymond.errors import UsageError
 from raymond.language.tags import BUILT_IN
 from raymond.text import visible
@@ -20,10 +20,10 @@ def text(given: str, what: str, most: int = MOST) -> str:
     One line break at the end of a file or of stdin is dropped, as a shell does.
     """
     if given in ("-", "@-"):
-        return exposure.check(stdin(most), what)
+        return arguments.check_text(stdin(most), what)
     if given == "@":
         raise UsageError("@ does not name a file", hint="write @FILE, e.g. @notes.md")
-    return exposure.check(_trimmed(read(given[1:], most)) if given.startswith("@") else given, what)
+    return arguments.check_text(_trimmed(read(given[1:], most)) if given.startswith("@") else given, what)
 
 
 def stdin(most: int = MOST) -> str:
@@ -35,7 +35,7 @@ def stdin(most: int = MOST) -> str:
 
 def file(path: str, what: str, most: int = MOST) -> str:
     """The text of a regular file, without the line break at its end."""
-    return exposure.check(_trimmed(read(path, most, pipes=False)), what)
+    return arguments.check_text(_trimmed(read(path, most, pipes=False)), what)
 
 
 def read(path: str, most: int = MOST, *, pipes: bool = True) -> str:
@@ -89,14 +89,14 @@ def variable(given: str) -> tuple[str, str]:
     if key in BUILT_IN:
         hint = "--input TEXT" if key in ("input", "run_input") else "choose another name"
         raise UsageError(f"--var cannot set `{key}`, a built-in variable", hint=hint)
-    return key, exposure.check(value, f"--var {key}")
+    return key, arguments.check_text(value, f"--var {key}")
 
 
 def overrides(given: tuple[str, ...] | list[str]) -> dict[str, dict[str, object]]:
     """`STATE.KEY=VALUE` -> {STATE: {KEY: VALUE}}; the value is YAML."""
     found: dict[str, dict[str, object]] = {}
     for one in given:
-        left, equals, value = exposure.check(one, "--set").partition("=")
+        left, equals, value = arguments.check_text(one, "--set").partition("=")
         state, dot, key = left.rpartition(".")
         if equals and not state:
             raise UsageError(f"`{one}` does not name a state", hint="--set REVIEW.md.max_visits=5")

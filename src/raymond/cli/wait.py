@@ -49,7 +49,9 @@ def _wait(found: RunHandle, *, until: float, as_json: bool) -> int:
     if not as_json:
         return tell(found, seen)
     left, whole = left_requests.of(found.project, seen), runs.whole(found.project, found.id)
-    return summary.tell_ending(seen, runs.left(seen), as_json=whole, left=left.lines(), then=left.next_command)
+    return summary.tell_ending(
+        seen, runs.undriven_status(seen), as_json=whole, left=left.lines(), then=left.next_command
+    )
 
 
 def tell(found: RunHandle, seen: "Run") -> int:
@@ -66,4 +68,4 @@ def tell(found: RunHandle, seen: "Run") -> int:
         code = ending.show(loop)
         sys.stdout.write(loop_summary.elsewhere(loop))
         return code
-    return summary.tell_ending(seen, runs.left(seen), left=left.lines(), then=left.next_command)
+    return summary.tell_ending(seen, runs.undriven_status(seen), left=left.lines(), then=left.next_command)

@@ -2,7 +2,7 @@
 
 import select
 
-from raymond.control import steer
+from raymond.control import request
 from raymond.control.follow import EVERY, Follower
 from raymond.control.questions import files_of
 from raymond.drivers.face import Face
@@ -50,7 +50,7 @@ def _listen(project: Project, id: str, follower: Follower, face: Face) -> None:
         # The face compares the files with what it has shown, before it gives an answer.
         seen = {one.path: one.mark for one in files_of(asked)} if asked else {}
         try:
-            told = steer.answer(project, id, agent, answer, question=asked.number if asked else 0, seen=seen)
+            told = request.answer(project, id, agent, answer, question=asked.number if asked else 0, seen=seen)
         except UsageError as error:
             face.on_note(f"{error}, so it was not taken")
             continue

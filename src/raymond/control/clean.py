@@ -49,8 +49,8 @@ def cancel(run: RunHandle) -> None:
 
     A full disk may have no room for that in its journal, which need not be there: it goes with the run.
     """
-    from raymond.control import steer
-    from raymond.control.deliver import Left
+    from raymond.control import request
+    from raymond.control.request import Left
 
     try:
         if _finished(run.project, run.id) is not None or _is_lost(run.project, run.id):
@@ -58,7 +58,7 @@ def cancel(run: RunHandle) -> None:
     except OtherFormat:
         return  # nothing can be written to its journal
     try:
-        done = steer.cancel(run.project, run.id)
+        done = request.cancel(run.project, run.id)
     except RunBusy:
         raise
     except JournalError:

@@ -1,16 +1,18 @@
-"""Hold a run's lock, make it ready, and drive it."""
+"""Hold a run's lock, make it ready, and drive it; and whether a run continues by itself."""
 
-from collections.abc import Callable
-from time import time
+import os
+from collections.abc import Callable, Iterator
+from time import sleep, time
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.backends import registry
-from raymond.control import config, continuing, inside, interpreters, preflight, programs, run_lock
+from raymond.control import config, inside, left_requests, preflight, programs, runs
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
+from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import documents
 from raymond.machine import ahead
 from raymond.machine.events import UNRECORDED as UNRECORDED
@@ -19,17 +21,137 @@ from raymond.machine.events import Recording as Recording
 from raymond.machine.outcome import Whole
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.store import blobs, journal, placed_workflows, sources
+from raymond.store import blobs, journal, lock, placed_workflows, sources
 from raymond.store.journal import Folded
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
+from raymond.store.run_folder import RunFolder
 from raymond.store.trust import Trust
 from raymond.store.unpacked import Unpacked
 from raymond.system.processes import withhold_descriptors
+from raymond.views.status import run_status
 
-if TYPE_CHECKING:  # most runs have no placed
+if TYPE_CHECKING:
     from raymond.workspace.place import Place
+
+LOCK_PATIENCE = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0)
+"""Seconds between tries when a person waits."""
+LOCK_PATIENCE_ALONE = (*LOCK_PATIENCE, *[1.0] * 7)
+"""The same when nobody does: the run would be left as it is."""
+_SILENT_TRIES = 3
+"""Tries after which whoever waits is told why."""
+
+
+# --- the lock
+
+
+def take_lock(
+    folder: RunFolder,
+    force: bool = False,
+    tell: Callable[[str], None] | None = None,
+    *,
+    patience: tuple[float, ...] = LOCK_PATIENCE,
+    pause: Callable[[float], None] = sleep,
+) -> Lock:
+    """The lock of the run, once no command holds it; a driver is not waited for, it continues the run itself."""
+    for number, seconds in enumerate(patience):
+        try:
+            return _take_once(folder, force)
+        except RunBusy as busy:
+            if busy.drives or not busy.pid or busy.host not in ("", os.uname().nodename):
+                raise  # nobody knows how long that takes: a command signs, and is done in a moment
+            if number == _SILENT_TRIES and tell:
+                tell(f"waiting: {busy}")
+        pause(seconds)
+    return _take_once(folder, force)
+
+
+def _take_once(folder: RunFolder, force: bool) -> Lock:
+    """The lock of the run; what is left of its steps does not keep it from whoever may resume the run."""
+    try:
+        return lock.take(folder, force=force)
+    except RunBusy:
+        from raymond.store import squatters
+
+        start = journal.first(folder)
+        inside.check(start, "resume")
+        if not squatters.end(folder, start):
+            raise
+    return lock.take(folder, force=force)
+
+
+# --- continuing by itself
+
+
+def check_continues(project: Project, run: Run) -> None:
+    """Raise NotContinued when nobody but its owner may continue the run; whoever calls this holds its lock."""
+    reason = why_not_continued(project, run)
+    if reason:
+        left = left_requests.of(project, run)
+        raise NotContinued(f"{reason}, so it was not continued", again=left.then if left.ends_run else "")
+
+
+def why_not_continued(project: Project, run: Run) -> str:
+    """Why nobody but its owner may continue the run now; empty when nothing is in the way.
+
+    Everything that is checked before a resume is checked after this, by whoever resumes it.
+    """
+    if run.is_over:
+        return f"{run.start.workflow_id} has ended"
+    if run.stop and not runs.was_shut_down(run):
+        return f"{run.start.workflow_id} is {run_status(run)}"
+    return left_requests.of(project, run).stop() or _changed_programs(project, run)
+
+
+def _changed_programs(project: Project, run: Run) -> str:
+    """What would answer its prompts now, if that is not what its last driver used."""
+    return programs.difference(run, config.load(project.tree)["backends"]) if run.programs else ""
+
+
+class LeftOut(Struct, frozen=True):
+    """A run that nobody drives, and that is left to its owner."""
+
+    id: str
+    why: str
+    then: str
+    """What continues it, or ends it."""
+
+
+def resumable(project: Project) -> Iterator[str | LeftOut | Error]:
+    """The runs that were driven when the machine or their driver died, oldest first; what cannot be read, as error."""
+    for id in reversed(project.ids()):
+        try:
+            seen = runs.look(project, id)
+            if not runs.is_driven(project.run(id)) and not _belongs_to_step(seen.run):
+                yield from _resumable(project, seen)
+        except Error as error:
+            yield error
+
+
+def _resumable(project: Project, seen: runs.Seen) -> Iterator[str | LeftOut]:
+    id = seen.run.start.workflow_id
+    left = left_requests.of(project, seen.run)
+    if seen.status == runs.ANSWERED:
+        yield LeftOut(id, "it was answered and not continued", left.then)
+    elif seen.status == runs.INTERRUPTED or runs.was_shut_down(seen.run):
+        why = left.stop()
+        if not why and os.path.isdir(project.tree):
+            why = _changed_programs(project, seen.run)
+        yield LeftOut(id, why, left.then) if why else id
+
+
+def _belongs_to_step(run: Run) -> bool:
+    """Whether a step of another run waits for it: that step is repeated, and starts it again."""
+    return bool(run.start.inside) and not run.start.apart
+
+
+def asked_by_step() -> bool:
+    """Whether a step answers: it says itself when the run is to continue, which must not outlive it."""
+    return bool(inside.starter().sender.steps)
+
+
+# --- driving
 
 
 class Resumption(Struct, frozen=True, kw_only=True):
@@ -75,12 +197,12 @@ def hold(
     """
     told = face or Quiet()
     folder = project.run(id)
-    held = run_lock.take(folder, force, told.on_note, patience=run_lock.LONGER if by_itself else run_lock.PATIENCE)
+    held = take_lock(folder, force, told.on_note, patience=LOCK_PATIENCE_ALONE if by_itself else LOCK_PATIENCE)
     try:
         reading = journal.read(folder)
         run = reading.run
         if by_itself:
-            continuing.check(project, run)
+            check_continues(project, run)
         if not run.is_over:
             preflight.check_place(project, run)
         if loaded is None:
@@ -108,7 +230,7 @@ def hold(
             alone=alone,
             programs=_programs(run, placed, settings["backends"]),
             recording=recording,
-            look=lambda name: programs.checked(run.start, name, settings["backends"]),
+            look=lambda name: programs.examine(run.start, name, settings["backends"]),
             place=place,
             clock=clock,
         )
@@ -137,8 +259,6 @@ def _tell_lost(project: Project, reading: Folded, face: Face) -> None:
         face.on_note(f"{reading.torn} bytes of an incomplete last line were cut off the journal and kept beside it")
     if reading.run.seq == 1:
         return
-    from raymond.control import left_requests  # a run that begins has none
-
     left = left_requests.of(project, reading.run).note()
     if left:
         face.on_note(left)
@@ -149,7 +269,7 @@ def _programs(run: Run, placed: PlacedWorkflow, tables: registry.Tables) -> list
     if run.is_over or run.seq == 1:
         return []
     before = [one.name for one in run.programs]
-    return programs.of(run.start, placed.workflow, tables, before)
+    return programs.answering(run.start, placed.workflow, tables, before)
 
 
 def _checked(run: Run, placed: PlacedWorkflow, tables: registry.Tables, *, begins: bool) -> PlacedWorkflow:
@@ -158,8 +278,8 @@ def _checked(run: Run, placed: PlacedWorkflow, tables: registry.Tables, *, begin
     preflight.check_site(run, rules, placed.workflow)
     if not begins and not run.is_over:  # a start has looked for them
         reached = ahead.states(run, placed.workflow)
-        interpreters.check_ahead(run.start.workflow_id, placed.workflow, reached)
-        programs.check_ahead(run.start, placed.workflow, reached, tables)
+        programs.check_reached_scripts(run.start.workflow_id, placed.workflow, reached)
+        programs.check_reached_prompts(run.start, placed.workflow, reached, tables)
     return replace(placed, models=tuple(rules.models))
 
 
@@ -169,7 +289,7 @@ def _trusts(project: Project, run: Run, placed: PlacedWorkflow, trusts_now: bool
         return {}
     from raymond.control import trust  # scripts have no agents' programs
 
-    standing = trust.standing(project, run.start, placed.workflow, trusts_now=trusts_now)
+    standing = trust.decide(project, run.start, placed.workflow, trusts_now=trusts_now)
     if standing.note:
         told.on_note(standing.note)
     return standing.trusts

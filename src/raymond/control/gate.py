@@ -1,6 +1,7 @@
-"""The gates of a workflow, tried before the night."""
+"""The gates of a workflow: tried before the night, and their commands as tools that agents may use."""
 
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -9,15 +10,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond import durations
-from raymond.control import doubts, preflight
+from raymond.control import preflight
 from raymond.errors import Diagnostic, UsageError
 from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
 from raymond.language.ways import Way, narrowed
-from raymond.language.workflow import State, resolve
+from raymond.language.workflow import State, Workflow, resolve
 from raymond.machine import gates
+from raymond.machine.run import Run
+from raymond.store import loader, sources
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
+from raymond.store.project import Project
 from raymond.system.stragglers import MARK, Marks
 from raymond.verifier import rules, seal, twin
 from raymond.verifier.assignment import Assignment, Found, Noted, Told, Work
@@ -31,6 +35,8 @@ _STEP = 1
 """The only step there is."""
 _NONE = "put `gate: make test` at the top of a state"
 
+ALLOW_FLAG = "--allow-gate-commands"
+
 
 def gated(loaded: Loaded) -> list[State]:
     """The states with a gate."""
@@ -39,7 +45,7 @@ def gated(loaded: Loaded) -> list[State]:
 
 def checked(loaded: Loaded) -> list[Diagnostic]:
     """What is doubtful about the commands of gates; a workflow that a run would refuse is refused here too."""
-    with doubts.placed(loaded):
+    with preflight.errors_located(loaded):
         found = preflight.check_workflow(loaded.workflow, "")
     return [one for one in found if one.id.startswith("gate-command-")]
 
@@ -47,7 +53,7 @@ def checked(loaded: Loaded) -> list[Diagnostic]:
 def about(found: Sequence[Diagnostic], loaded: Loaded, states: Sequence[State]) -> list[Diagnostic]:
     """What was found that concerns these states."""
     others = loaded.workflow.states.keys() - {state.name for state in states}
-    return doubts.located((one for one in found if one.file not in others), loaded)
+    return preflight.located((one for one in found if one.file not in others), loaded)
 
 
 def chosen(loaded: Loaded, name: str | None) -> list[State]:
@@ -186,3 +192,37 @@ def _twin(given: Assignment, sealed: Seal, tell: Callable[[Told], None]) -> None
             tell(Noted(f"a twin of this directory takes {durations.brief(time.monotonic() - began)}"))
     except OSError as error:
         tell(Noted(f"no twin can be made here, so a person is asked if a sealed file changes: {error.strerror}"))
+
+
+# --- their commands as tools
+
+
+def tool_patterns(workflow: Workflow) -> list[str]:
+    """The patterns that allow the commands of its gates, each once."""
+    found: dict[str, None] = {}
+    for state in workflow.states.values():
+        for check in state.policy.gate:
+            found[tool_pattern(check.run.strip(), state.name)] = None
+    if not found:
+        raise UsageError(f"{ALLOW_FLAG}: no state of {workflow.name} has a gate", hint=f"leave out {ALLOW_FLAG}")
+    return list(found)
+
+
+def tool_patterns_of_run(project: Project, run: Run) -> list[str]:
+    """The same for the files that a run has now."""
+    start = run.start
+    files = sources.read(project.run(start.workflow_id), start.source)
+    return tool_patterns(loader.from_files(files, name=start.name, entry=start.entry, overrides=start.overrides))
+
+
+def tool_pattern(command: str, state: str) -> str:
+    """The pattern that allows exactly this command."""
+    wide = re.search(r"[*\\]|[\x00-\x1f]", command)
+    if wide:
+        what = "a line break" if wide[0] == "\n" else f"`{wide[0]}`" if wide[0].isprintable() else "a control character"
+        raise UsageError(
+            f"{ALLOW_FLAG}: a pattern with {what} would allow more than the gate of {state}",
+            hint=f"put the command into a file, as in `gate: ./check.sh`; or leave out {ALLOW_FLAG}",
+        )
+    escaped = re.sub(r"([()])", r"\\\1", command)
+    return f"Bash({escaped})"

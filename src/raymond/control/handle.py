@@ -8,7 +8,7 @@ from raymond.errors import Diagnostic, Error, JournalError, RunBusy, UsageError
 from raymond.faces import summary
 
 if TYPE_CHECKING:
-    from raymond.control.deliver import Delivery
+    from raymond.control.request import Delivery
     from raymond.control.reviews import Review
     from raymond.control.runs import RunRow
     from raymond.machine.events import Decision, Event, RunStarted
@@ -143,21 +143,21 @@ class RunHandle:
 
         Whether it was received already. Provisional.
         """
-        from raymond.control import steer
+        from raymond.control import request
 
-        return _is_taken(steer.answer(self.project, self.id, agent, text, question=question))
+        return _is_taken(request.answer(self.project, self.id, agent, text, question=question))
 
     def stop(self, *, now: bool = False) -> bool:
         """Start nothing new, and with `now` stop what runs; whether that was received already."""
-        from raymond.control import steer
+        from raymond.control import request
 
-        return _is_taken(steer.stop(self.project, self.id, now=now))
+        return _is_taken(request.stop(self.project, self.id, now=now))
 
     def cancel(self) -> bool:
         """End it and its running steps for good; whether that was received already."""
-        from raymond.control import steer
+        from raymond.control import request
 
-        return _is_taken(steer.cancel(self.project, self.id))
+        return _is_taken(request.cancel(self.project, self.id))
 
     def questions(self) -> "list[Question]":
         """The questions that wait for an answer."""
@@ -186,7 +186,7 @@ class RunHandle:
 
 
 def _is_taken(delivery: "Delivery") -> bool:
-    from raymond.control.deliver import Left
+    from raymond.control.request import Left
     from raymond.language.refusal import Refusal
 
     if isinstance(delivery, Refusal):
@@ -201,7 +201,7 @@ def find(id: str | None = None, *, changes: bool = False, verb: str = "") -> Run
     return RunHandle(*naming.named(id, changes=changes, verb=verb))
 
 
-def of(row: "RunRow") -> RunHandle:
+def from_row(row: "RunRow") -> RunHandle:
     """The run of a row."""
     return RunHandle(runs.project_of(row), row.workflow_id)
 

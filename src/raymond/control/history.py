@@ -1,4 +1,4 @@
-"""What happened in a run: its agents, one step in full, and since when."""
+"""What happened in runs: the steps of one in full, how far its gates are, and what the turns cost."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -7,12 +7,18 @@ from datetime import time as clock
 from msgspec import Struct
 
 from raymond import durations
-from raymond.control import agents, runs
-from raymond.errors import UsageError
+from raymond.control import naming, runs
+from raymond.errors import Error, JournalError, UsageError
+from raymond.language.policy import Policy
+from raymond.machine.agent import Agent
 from raymond.machine.events import Decision, Event, StepEnded, StepStarted, is_entry
+from raymond.machine.run import Run
+from raymond.store import journal
 from raymond.store.project import Project
 from raymond.store.records import Records
-from raymond.views import questions
+from raymond.views import cost, questions
+from raymond.views.cost import Entry, Sum
+from raymond.views.status import is_checking, why_red
 
 _DAY = 86400.0
 _NAMED = 20
@@ -32,9 +38,9 @@ class StepRecord(Struct, frozen=True):
 def agent_of(id: str, decisions: Iterable[Decision], word: str) -> str:
     """The name of the agent of run `id` that a word means; refused when these decisions mention none."""
     names = questions.agent_names_in(_events(decisions))
-    found = agents.named(names, word)
+    found = naming.agent_named(names, word)
     if not found:
-        raise agents.unknown(id, names, word)
+        raise naming.unknown_agent(id, names, word)
     return found
 
 
@@ -95,3 +101,93 @@ def moment(text: str, now: float) -> float:
             f"`{text}` is not a time",
             hint="write how long ago (10m, 2h, 1d), a time of day (14:30) or a date (2026-01-15, 2026-01-15T14:30)",
         ) from None
+
+
+# --- how far a gate is
+
+
+class GateProgress(Struct, frozen=True):
+    """The gate of an agent's visit."""
+
+    command: str = ""
+    """What runs now; empty when none does, or nobody can tell."""
+    tries: int = 0
+    """How often the agent is told that it is red, at most."""
+
+
+def gate_progress(project: Project, run: Run) -> dict[str, GateProgress]:
+    """By agent, for those whose gate runs or was red; the workflow is read only if there is one."""
+    agents = [agent for agent in run.agents.values() if is_checking(agent) or why_red(agent)]
+    if not agents:
+        return {}
+    from raymond.machine import rules
+    from raymond.store import loader, sources  # hardly any look at a run needs the workflow
+
+    start = run.start
+    try:
+        files = sources.read(project.run(start.workflow_id), start.source)
+        states = loader.from_files(files, name=start.name, entry=start.entry, overrides=start.overrides).states
+    except Error:
+        return {}
+    records = Records(project.run(start.workflow_id).transcripts)
+    known = [agent for agent in agents if agent.state in states]
+    return {agent.id: _progress(rules.of_state(run, states[agent.state], agent), agent, records) for agent in known}
+
+
+def _progress(policy: Policy, agent: Agent, records: Records) -> GateProgress:
+    from raymond.machine import gates
+
+    tries = gates.TRIES if policy.gate_tries is None else policy.gate_tries
+    if not is_checking(agent):
+        return GateProgress(tries=tries)
+    printed = "\n" + "".join(str(line.get("out", "")) for line in records.so_far(agent.id, agent.step))
+    if not policy.gate:
+        return GateProgress(tries=tries)
+    begun = {check.run: printed.rfind(f"\n$ {check.run}\n") for check in policy.gate}
+    last = max(begun, key=lambda command: begun[command])
+    return GateProgress(last if begun[last] >= 0 or len(begun) == 1 else "", tries)
+
+
+# --- what turns cost
+
+
+class Costs(Struct):
+    """Sums by state, agent, model, day or run, the most expensive first."""
+
+    by: str
+    sums: dict[str, Sum]
+    total: Sum
+
+
+class Books(Struct):
+    """Every paid turn of some runs, and the runs whose journals cannot be read."""
+
+    entries: list[Entry]
+    unreadable: dict[str, JournalError]
+    several: bool = False
+    """Whether they are of more than one run."""
+
+
+def books_of_run(project: Project, id: str) -> Books:
+    """The turns of one run."""
+    return Books(cost.entries(id, journal.decisions(project.run(id))), {})
+
+
+def books_of_projects(projects: Iterable[Project]) -> Books:
+    """The turns of all runs of some projects; of two runs with one id, the second also has the name of its project."""
+    books = Books([], {}, several=True)
+    seen: set[str] = set()
+    for project in projects:
+        for id in project.ids():
+            name = f"{id} ({project.tree})" if id in seen else id
+            seen.add(id)
+            try:
+                books.entries += cost.entries(name, journal.decisions(project.run(id)))
+            except JournalError as error:
+                books.unreadable[name] = error.with_traceback(None)  # which would keep the journal in memory
+    return books
+
+
+def costs(books: Books, by: str) -> Costs:
+    """The sums of `books`, a row for each `by`."""
+    return Costs(by, cost.sums(books.entries, by, several=books.several), cost.total(books.entries))

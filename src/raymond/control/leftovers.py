@@ -55,7 +55,7 @@ def clear(project: "Project", run: Run) -> int:
     if os.path.exists(folder.spool):
         # That is the last thing a driver removes: this one was killed, perhaps before it could say how the run ended.
         with contextlib.suppress(JournalError):
-            exports.put_state(project.tree, folder.id, documents.state_file(run, status=runs.left(run)))
+            exports.put_state(project.tree, folder.id, documents.state_file(run, status=runs.undriven_status(run)))
         spool.remove(folder.spool)
     return ended
 

@@ -6,7 +6,7 @@ from time import time
 import msgspec
 
 from raymond.backends import Carrier, registry
-from raymond.control import config, paths, run_lock
+from raymond.control import arguments, config, drive
 from raymond.errors import RunExists, UsageError
 from raymond.machine.agent import Agent, rebased
 from raymond.machine.events import RunMoved
@@ -22,7 +22,7 @@ def move(project: Project, id: str, directory: str, *, force: bool = False) -> t
     """Let run `id` continue in `directory`: its folder goes to the project there, and its conversations with it."""
     given = _checked(directory)
     target = projects.at(given)
-    held = run_lock.take(project.run(id), force)
+    held = drive.take_lock(project.run(id), force)
     try:
         folded = journal.read(project.run(id))
         tree = _trees(project.run(id)).get(folded.run.start.cwd, project.tree)
@@ -47,7 +47,7 @@ def _checked(directory: str) -> str:
     given = os.path.realpath(directory)
     if not os.path.isdir(given):
         raise UsageError(f"--cd {directory}: there is no such directory", hint="name the directory to continue in")
-    return paths.check(given, "--cd: the path of this directory")
+    return arguments.check_path(given, "--cd: the path of this directory")
 
 
 def _trees(folder: RunFolder) -> dict[str, str]:

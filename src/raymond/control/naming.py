@@ -1,4 +1,4 @@
-"""Which run a name means, and which one is meant without a name."""
+"""Which run or agent a name means, and which run is meant without a name."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -11,10 +11,12 @@ from raymond.errors import Error, RunNotFound, UsageError
 from raymond.faces import table
 from raymond.faces.listing import why
 from raymond.faces.table import Column
+from raymond.store import journal
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.system import git
-from raymond.views import times
+from raymond.views import questions, times
+from raymond.views.questions import AgentNames
 
 SHOWN = 10
 """Candidates that are shown."""
@@ -30,6 +32,11 @@ _WHOLE = ("cancel", "clean")
 _LIKE = 0.5
 """How much of a name an id shares that may be meant: from 0 to 1, where it is the same."""
 _ALL = "`raymond list --all` shows the runs of all projects"
+_RUNNING = ("stop", "attach", "wait")
+"""Commands that are about what runs now: the latest run is not meant when it has ended."""
+
+_AGENTS_SHOWN = 20
+"""Agents that are named to somebody who named none of them."""
 
 
 class SeveralRuns(UsageError):
@@ -124,8 +131,6 @@ _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
 A resume retries what failed, and costs: whichever run it could mean counts. "change" is a resume that moves an agent or
 raises a limit, which also a run that is running takes.
 """
-_RUNNING = ("stop", "attach", "wait")
-"""Commands that are about what runs now: the latest run is not meant when it has ended."""
 
 
 def named(given: str | None = None, *, changes: bool = False, verb: str = "") -> tuple[Project, str]:
@@ -280,3 +285,55 @@ def _moved_from(home: Project) -> str:
         if about and about.root_commit == root and not os.path.exists(project.tree):
             return project.tree
     return ""
+
+
+# --- what a word may mean: an agent, or an id
+
+
+def names_of_agents(project: Project, id: str) -> AgentNames:
+    """What the agents of a run are called now."""
+    return questions.agent_names(journal.read(project.run(id)).run)
+
+
+def agent_named(names: AgentNames, word: str) -> str:
+    """The name of the agent that a word means; empty when no agent is called so, an error when several are."""
+    found = names.of(word)
+    if len(found) > 1:
+        raise several_agents(word, found)
+    return found[0] if found else ""
+
+
+def agent_meant(project: Project, id: str, word: str) -> str:
+    """The name of the agent that a word means; the word itself when no agent is called so."""
+    return agent_named(names_of_agents(project, id), word) or word
+
+
+def several_agents(word: str, found: tuple[str, ...]) -> UsageError:
+    """The error for a label that several agents have."""
+    some = ", ".join(found[:_AGENTS_SHOWN]) + (
+        f" and {len(found) - _AGENTS_SHOWN} more" if len(found) > _AGENTS_SHOWN else ""
+    )
+    return UsageError(f"{len(found)} agents have the label `{word}`: {some}", hint="name one of them")
+
+
+def unknown_agent(id: str, names: AgentNames, word: str) -> UsageError:
+    """The error for a word that no agent is called by."""
+    import difflib
+
+    near = difflib.get_close_matches(word, [*names.names, *names.labels], 1)
+    did_you_mean = f"did you mean `{near[0]}`? " if near else ""
+    more = f" and {len(names.names) - _AGENTS_SHOWN} more" if len(names.names) > _AGENTS_SHOWN else ""
+    hint = f"{did_you_mean}its agents: {', '.join(names.shown()[:_AGENTS_SHOWN])}{more}"
+    return UsageError(f"there is no agent `{word}` in {id}", hint=hint)
+
+
+def begins_id(word: str) -> bool:
+    """Whether a run of any project is called that, or begins like it."""
+    home = runs.here()
+    return bool(word) and any(id.startswith(word) for one in (home, *projects.known(home.home)) for id in one.ids())
+
+
+def is_id(word: str) -> bool:
+    """Whether a run of any project is called exactly that."""
+    home = runs.here()
+    return any(word in one.ids() for one in (home, *projects.known(home.home)))

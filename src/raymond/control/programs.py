@@ -1,21 +1,84 @@
-"""What answers the prompts of a run: program, version and who pays, now and under its last driver."""
+"""The programs that a run needs: what runs its scripts, what answers its prompts, and whether that has changed."""
 
 import os
 from collections.abc import Container, Iterable
 
 from raymond.backends import Found, guard, registry
 from raymond.backends.registry import SCRIPTED, Tables
-from raymond.errors import BackendError
+from raymond.errors import BackendError, WorkflowError
 from raymond.faces import words
-from raymond.language import judges, reach
-from raymond.language.workflow import Workflow
+from raymond.language import frontmatter, judges, reach
+from raymond.language.findings import OF_NAME
+from raymond.language.frontmatter import Mark
+from raymond.language.refusal import Refusal
+from raymond.language.settings import SETTINGS_FILE
+from raymond.language.workflow import Workflow, bare, resolve
 from raymond.machine.events import Program, RunStarted
 from raymond.machine.run import Run
+from raymond.steps import script_step
 from raymond.store.loader import REPLIES_FILE
+from raymond.system import programs
 from raymond.system.programs import numbers
 
+# --- what runs scripts
 
-def of(start: RunStarted, workflow: Workflow, tables: Tables, before: Iterable[str] = ()) -> list[Program]:
+
+def check_scripts(workflow: Workflow) -> None:
+    """Refuse a workflow that leads to scripts which nothing here can run."""
+    for name, program, problem in _missing_scripts(workflow, reach.of(workflow).named):
+        _check_platform(workflow, name)
+        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=_script_hint(program))
+
+
+def check_reached_scripts(id: str, workflow: Workflow, reached: Container[str]) -> None:
+    """Refuse to continue run `id` if such a script is among the states that its agents can still come to."""
+    for name, program, problem in _missing_scripts(workflow, reached):
+        _check_platform(workflow, name)
+        again = f"raymond resume {id}"
+        if os.path.isabs(program):
+            again += " --latest"  # the run has its own copy of the settings
+        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=_script_hint(program), again=again)
+
+
+def _check_platform(workflow: Workflow, name: str) -> None:
+    """Refuse a script that is for another system: no program that one could install would run it here."""
+    refused = resolve(workflow, name)
+    if isinstance(refused, Refusal):
+        raise WorkflowError(frontmatter.diagnose(Mark(name), OF_NAME[refused.kind], refused.reason, refused.hint))
+
+
+def _script_hint(program: str) -> str:
+    return f"correct `python` in {SETTINGS_FILE}" if os.path.isabs(program) else f"install {program}"
+
+
+def _missing_scripts(workflow: Workflow, reached: Container[str]) -> list[tuple[str, str, str]]:
+    """The scripts among the states `reached` that cannot run, with their program and what is wrong with it.
+
+    Of two files of one state, for two systems, one is enough.
+    """
+    missing: list[tuple[str, str, str]] = []
+    able = set[str]()
+    for state in workflow.states.values():
+        if state.kind != "script" or state.name not in reached:
+            continue
+        program = script_step.runner(state.name, workflow.settings.python)[0]
+        problem = "" if _is_relative(program) else programs.locate(program)[1]
+        if problem:
+            missing.append((state.name, program, problem))
+        else:
+            able.add(bare(state.name))
+    return [one for one in missing if bare(one[0]) not in able]
+
+
+def _is_relative(program: str) -> bool:
+    """Whether it is looked for in the directory of the step, which nobody knows yet."""
+    return "/" in program and not os.path.isabs(program)
+
+
+# --- what answers prompts
+
+
+def answering(start: RunStarted, workflow: Workflow, tables: Tables, before: Iterable[str] = ()) -> list[Program]:
     """What would answer the prompts that the entry can lead to; a run of scripts asks no program.
 
     What answered `before`, because an agent named a state that nothing else leads to, may answer again.
@@ -25,32 +88,32 @@ def of(start: RunStarted, workflow: Workflow, tables: Tables, before: Iterable[s
     prompts = [state for state in prompts if state in possible]
     known = {start.backend, *start.backends.values()}
     names = [start.backends.get(state, start.backend) for state in prompts]
-    return now(start, dict.fromkeys([*names, *(name for name in before if name in known)]), tables)
+    return current(start, dict.fromkeys([*names, *(name for name in before if name in known)]), tables)
 
 
-def now(start: RunStarted, names: Iterable[str], tables: Tables) -> list[Program]:
+def current(start: RunStarted, names: Iterable[str], tables: Tables) -> list[Program]:
     """These backends as they are now."""
-    return [_scripted(name, start) if name in SCRIPTED else _program(name, _looked(name, tables)) for name in names]
+    return [_scripted(name, start) if name in SCRIPTED else _program(name, _look_up(name, tables)) for name in names]
 
 
-def checked(start: RunStarted, name: str, tables: Tables) -> tuple[Program, str]:
+def examine(start: RunStarted, name: str, tables: Tables) -> tuple[Program, str]:
     """One of them, and why it cannot be used, in the words of a start; empty when it can."""
     if name in SCRIPTED:
         return _scripted(name, start), ""
     try:
-        found = _looked(name, tables, raising=True)
+        found = _look_up(name, tables, raising=True)
     except OSError:
         return Program(name=name), ""  # its turn cannot be started now either, and is put off
     why = f"{found.problem} ({found.hint})" if found.problem and found.hint else found.problem
     return _program(name, found), why
 
 
-def check_ahead(start: RunStarted, workflow: Workflow, reached: Container[str], tables: Tables) -> None:
+def check_reached_prompts(start: RunStarted, workflow: Workflow, reached: Container[str], tables: Tables) -> None:
     """Refuse to continue a run if nothing answers a prompt among the states that its agents can still come to."""
     prompts = (one.name for one in judges.answered(workflow) if one.name in reached)
     for name in dict.fromkeys(start.backends.get(state, start.backend) for state in prompts):
         try:
-            found = Found(program="") if name in SCRIPTED else _looked(name, tables, raising=True)
+            found = Found(program="") if name in SCRIPTED else _look_up(name, tables, raising=True)
         except OSError:
             continue  # its turn cannot be started now either, and is put off
         if found.problem:
@@ -64,7 +127,7 @@ def _scripted(name: str, start: RunStarted) -> Program:
     return Program(name=name, payer=os.path.join(os.path.basename(start.scope_dir), REPLIES_FILE))
 
 
-def _looked(name: str, tables: Tables, *, raising: bool = False) -> Found:
+def _look_up(name: str, tables: Tables, *, raising: bool = False) -> Found:
     try:
         return guard.look(registry.backend(name, tables), raising=raising)
     except BackendError as error:
@@ -80,7 +143,7 @@ def _program(name: str, found: Found) -> Program:
 
 def difference(run: Run, tables: Tables) -> str:
     """What has changed since the last driver of the run; empty when nothing has."""
-    found = now(run.start, [one.name for one in run.programs], tables)
+    found = current(run.start, [one.name for one in run.programs], tables)
     for before, after in zip(run.programs, found, strict=True):
         if told := _changed(before, after):
             return told

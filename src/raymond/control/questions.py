@@ -88,18 +88,6 @@ def _of(found: Iterable[Project]) -> Open:
     return Open(sorted(asked, key=lambda one: one.question.asked_at), unreadable, tuple(names), tuple(reviews))
 
 
-def begins_id(word: str) -> bool:
-    """Whether a run of any project is called that, or begins like it."""
-    home = runs.here()
-    return bool(word) and any(id.startswith(word) for one in (home, *projects.known(home.home)) for id in one.ids())
-
-
-def is_id(word: str) -> bool:
-    """Whether a run of any project is called exactly that."""
-    home = runs.here()
-    return any(word in one.ids() for one in (home, *projects.known(home.home)))
-
-
 def files_of(question: Question) -> list[Found]:
     """The files of a question as they are now."""
     return [asked_files.look(question.cwd, one.path) for one in question.files]

@@ -4,8 +4,8 @@ import os
 
 from msgspec import Struct
 
-from raymond.control import exposure, left_requests, runs, steer
-from raymond.control.deliver import Delivery
+from raymond.control import arguments, left_requests, request, runs
+from raymond.control.request import Delivery
 from raymond.drivers.face import Face
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
@@ -103,5 +103,5 @@ def decide(
     project: Project, id: str, review: Review, *, accepted: bool, reason: str = "", face: Face | None = None
 ) -> Delivery:
     """Accept the change that `review` shows, or reject it and say why."""
-    exposure.check(reason, "the reason")
-    return steer.review(project, id, review.agent, review.digest, accepted=accepted, text=reason, face=face)
+    arguments.check_text(reason, "the reason")
+    return request.review(project, id, review.agent, review.digest, accepted=accepted, text=reason, face=face)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from time import time
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from raymond.errors import JournalError
 from raymond.faces import documents
 from raymond.machine.agent import ASKING, RUNNING, WAITING
+from raymond.machine.events import RunStarted
 from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
@@ -29,6 +31,10 @@ ANSWERED = "answered"
 """The status of a run whose question was answered and that nobody has continued: its last process left in order."""
 STOPPING = "stopping"
 """The status of a run that was stopped, until its running steps have ended."""
+
+
+_SIGINT = 2
+"""On every system; the module `signal` would only be imported for it."""
 
 
 class Seen(Struct, frozen=True):
@@ -81,7 +87,7 @@ def look(project: Project, id: str) -> Seen:
     run = journal.read(project.run(id)).run
     holder = lock.holder(project.run(id))
     if isinstance(holder, lock.Squatter):
-        return Seen(run, left(run), 0, f"{holder.told(id)}\n{holder.way_out(id)}")
+        return Seen(run, undriven_status(run), 0, f"{holder.told(id)}\n{holder.way_out(id)}")
     host = "" if holder else lock.signed(project.run(id)).host
     is_stopped = run.stop is not None and not run.final_status
     driven = holder is not None
@@ -107,7 +113,7 @@ def is_driven(folder: RunFolder) -> bool:
 
 def has_ended(folder: RunFolder) -> bool:
     """Whether a run is known to be over without reading its journal; one that failed may still be resumed."""
-    found = _kept(folder)
+    found = _kept_state(folder)
     return found is not None and found.is_over
 
 
@@ -116,7 +122,7 @@ def whole(project: Project, id: str) -> Whole:
     return blobs.whole(project.run(id).blobs)
 
 
-def left(run: Run) -> str:
+def undriven_status(run: Run) -> str:
     """The status of a run that nobody drives any more."""
     return status_of(run_status(run), driven=False, is_due=_is_due(run), is_answered=is_answered(run))
 
@@ -146,7 +152,7 @@ def row(project: Project, id: str) -> RunRow:
     holder, touched = lock.holder(folder), 0.0
     driven = holder is not None and not isinstance(holder, lock.Squatter)
     try:
-        found = _kept(folder) or _told(journal.read(folder).run)
+        found = _kept_state(folder) or _state_of(journal.read(folder).run)
     except JournalError as error:
         with contextlib.suppress(OSError):  # it may be removed at this moment
             touched = os.stat(folder.journal if os.path.exists(folder.journal) else folder.path).st_mtime
@@ -262,7 +268,7 @@ class _State(Struct):
         return sum(not at or times.moment(at) > now for at in asking)
 
 
-def _told(run: Run) -> _State:
+def _state_of(run: Run) -> _State:
     agents = [
         _AgentState(
             agent.status,
@@ -277,7 +283,7 @@ def _told(run: Run) -> _State:
     return replace(msgspec.convert(documents.about(run), _State), agents=agents, is_answered=is_answered(run))
 
 
-def _kept(folder: RunFolder) -> _State | None:
+def _kept_state(folder: RunFolder) -> _State | None:
     try:
         journal_now = os.lstat(folder.journal)
         if journal_now.st_mtime_ns > os.lstat(folder.state).st_mtime_ns:
@@ -297,5 +303,33 @@ def was_shut_down(run: Run) -> bool:
     return stopped is not None and stopped.kind == "signal" and not run.final_status and stopped.signal != _SIGINT
 
 
-_SIGINT = 2
-"""On every system; the module `signal` would only be imported for it."""
+# --- others in the same directory
+
+
+def neighbours(project: Project, start: RunStarted) -> list[str]:
+    """The runs that a process drives in the directory of the run that began with `start`, above it or below it.
+
+    Runs that steps start share the directory of their outer run on purpose.
+    """
+    if start.inside:
+        return []
+    return [id for id, other in _driven_elsewhere(project, start.workflow_id) if _overlaps(start.cwd, other.cwd)]
+
+
+def _driven_elsewhere(project: Project, but: str) -> Iterator[tuple[str, RunStarted]]:
+    for id in project.ids():
+        folder = project.run(id)
+        # Whoever leaves a run removes this file: most runs need no look at their lock.
+        if id == but or not os.path.exists(folder.driver) or not is_driven(folder):
+            continue
+        try:
+            other = journal.first(folder)
+        except JournalError:
+            continue
+        if not other.inside:
+            yield id, other
+
+
+def _overlaps(one: str, other: str) -> bool:
+    first, second = f"{one.rstrip('/')}/", f"{other.rstrip('/')}/"
+    return first.startswith(second) or second.startswith(first)

@@ -11,13 +11,13 @@ from msgspec.structs import asdict, replace
 
 from raymond import __version__
 from raymond.backends import registry
-from raymond.control import config, doubts, exposure, inside, notifying, paths, preflight, programs
+from raymond.control import arguments, config, inside, preflight, programs, runs
 from raymond.control.config import Config
 from raymond.control.handle import RunHandle
 from raymond.control.preflight import Proposal
 from raymond.control.settings import KEYS, OPTIONS, SiteRules
 from raymond.control.settings import Options as Options
-from raymond.errors import Diagnostic, UsageError
+from raymond.errors import Diagnostic, RunExists, UsageError
 from raymond.language.settings import Settings
 from raymond.language.workflow import Workflow
 from raymond.machine import decide
@@ -31,6 +31,13 @@ from raymond.store.loader import Loaded as Loaded
 from raymond.store.project import Project
 from raymond.store.run_folder import ID_FORM
 from raymond.system import git
+
+_SETTLED = {"backend", "small_model", "budget", "roots", "replies", "workspace", "on_ask", "notify"}
+"""Options that are not taken as they are: the workflow comes first, or they are checked."""
+_TAKEN = ({*OPTIONS, "max_agents"} & {*RunStarted.__struct_fields__}) - _SETTLED
+"""What a run takes of the options or, where they are silent, of the workflow."""
+
+_HASH = 'printf %s "$KEY" | sha256sum | cut -c 1-64'
 
 
 class Choices(Options, kw_only=True):
@@ -96,7 +103,7 @@ def _checked(options: Options) -> Options:
             )
     texts = {"id": options.id, "input": options.input, **options.variables}
     for what, text in (*texts.items(), ("overrides", str(options.overrides)), ("variables", str(options.variables))):
-        exposure.check(text, what)
+        arguments.check_text(text, what)
     return options
 
 
@@ -131,7 +138,7 @@ def prepare(loaded: Loaded, options: Choices, *, look: bool = True) -> Prepared:
     Without `look`, the programs that answer prompts need not be there.
     """
     inside.check_workspace()
-    with doubts.placed(loaded):
+    with preflight.errors_located(loaded):
         return _prepared(loaded, options, look=look)
 
 
@@ -143,10 +150,10 @@ def _prepared(loaded: Loaded, options: Choices, *, look: bool) -> Prepared:
         hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"
         raise UsageError(f"{workflow.name} needs an input", hint=hint)
     started = _start(workflow, loaded, options)
-    found += doubts.of_start(loaded, started)
-    warnings = doubts.located(found, loaded)
+    found += preflight.start_warnings(loaded, started)
+    warnings = preflight.located(found, loaded)
     if options.strict:
-        doubts.refuse(warnings)
+        preflight.refuse_warnings(warnings)
     if started.workspace == "here" and not workflow.has_workspaces:
         for state in workflow.states.values():
             if state.policy.may_change:
@@ -174,12 +181,12 @@ def _begin(project: Project, loaded: Loaded, options: Choices) -> Prepared:
     prepared = prepare(loaded, options)
     started = inside.narrowed(inside.starter(), prepared.start)
     started = replace(
-        started, commit=git.head(project.tree), programs=programs.of(started, loaded.workflow, options.tables)
+        started, commit=git.head(project.tree), programs=programs.answering(started, loaded.workflow, options.tables)
     )
     if options.trust_project or any(state.kind == "prompt" for state in loaded.workflow.states.values()):
         from raymond.control import trust  # scripts have no agents' programs
 
-        trust.standing(project, started, loaded.workflow, trusts_now=options.trust_project)
+        trust.decide(project, started, loaded.workflow, trusts_now=options.trust_project)
     project.make()
     decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
     journal.create(project.run(started.workflow_id), decision, lambda folder: sources.put(folder, loaded))
@@ -207,10 +214,10 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         workflow_id=id,
         key=_key(),
         name=name,
-        scope_dir=paths.check(loaded.scope_dir, "the path of the workflow"),
+        scope_dir=arguments.check_path(loaded.scope_dir, "the path of the workflow"),
         source=loaded.digest,
         entry=workflow.entry,
-        cwd=paths.check(os.getcwd(), "the path of this directory", "rename it, or use --cd"),
+        cwd=arguments.check_path(os.getcwd(), "the path of this directory", "rename it, or use --cd"),
         metadata=options.variables,
         backend=backend,
         backends={
@@ -226,8 +233,8 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         max_turns_at_once=parallel or TURNS_AT_ONCE,
         max_scripts_at_once=parallel or 2 * (os.cpu_count() or 1),
         # What a workflow asks for in addition is refused, or lies in one of these: it opens nothing.
-        roots=[paths.opened(root) for root in options.roots],
-        replies=paths.check(options.replies or "", "--replies"),
+        roots=[arguments.real_root(root) for root in options.roots],
+        replies=arguments.check_path(options.replies or "", "--replies"),
         allowed_tools=_tools(workflow, options),
         workspace=options.workspace or settings.workspace or "here",
         carry=list(settings.carry),
@@ -238,24 +245,18 @@ def _start(workflow: Workflow, loaded: Loaded, options: Choices) -> RunStarted:
         apart=options.apart,
         recording=options.recording,
         loop=options.loop,
-        notify=[paths.check(notifying.settled(target), "--notify") for target in options.notify or []],
+        notify=[arguments.check_path(arguments.notify_target(target), "--notify") for target in options.notify or []],
         version=__version__,
     )
-
-
-_SETTLED = {"backend", "small_model", "budget", "roots", "replies", "workspace", "on_ask", "notify"}
-"""Options that are not taken as they are: the workflow comes first, or they are checked."""
-_TAKEN = ({*OPTIONS, "max_agents"} & {*RunStarted.__struct_fields__}) - _SETTLED
-"""What a run takes of the options or, where they are silent, of the workflow."""
 
 
 def _tools(workflow: Workflow, options: Choices) -> list[str]:
     allowed = options.allow_tools or []
     if not options.allow_gate_commands:
         return allowed
-    from raymond.control import gate_tools
+    from raymond.control import gate
 
-    return list(dict.fromkeys([*allowed, *gate_tools.patterns(workflow)]))
+    return list(dict.fromkeys([*allowed, *gate.tool_patterns(workflow)]))
 
 
 def _backend(workflow: Workflow, loaded: Loaded, options: Choices) -> str:
@@ -306,3 +307,65 @@ def _budget_from(options: Choices, settings: Settings) -> str:
 
 def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
+
+
+# --- started again with the id of a run
+
+
+class Repetition(Struct, frozen=True):
+    """The run that an earlier start with the same key has begun."""
+
+    handle: RunHandle
+    status: str
+    same_input: bool
+    is_cut_off: bool
+    """It should be running, and a kill or a shutdown has ended the process that drove it."""
+
+
+def check_id(key: str) -> None:
+    """Refuse a key that cannot be the id of a run."""
+    if not ID_FORM.fullmatch(key):
+        hint = f"use up to 100 letters, digits, _ and -; of anything else, take a hash: {_HASH}"
+        raise UsageError(f"`{key}` cannot be the id of a run", hint=hint)
+
+
+def is_id_taken(key: str, directory: str) -> bool:
+    """Whether a run of the project of `directory` has this id."""
+    return bool(key) and projects.at(os.path.abspath(directory)).run(key).exists
+
+
+def find_repetition(loaded: Loaded, options: Choices) -> Repetition | None:
+    """The run of this project that has the id already; None when there is none. Another workflow is a mistake."""
+    project = runs.here()
+    if not options.id or not project.run(options.id).exists:
+        return None
+    seen = runs.look(project, options.id)
+    started = seen.run.start
+    if not _is_same_workflow(started, loaded):
+        raise _other_workflow(started, project.run(options.id).path)
+    return Repetition(
+        RunHandle(project, options.id, trusts_now=options.trust_project),
+        seen.status,
+        same_input=started.input == options.input,
+        is_cut_off=not seen.pid and (seen.status == runs.INTERRUPTED or runs.was_shut_down(seen.run)),
+    )
+
+
+def _is_same_workflow(started: RunStarted, loaded: Loaded) -> bool:
+    """Whether the run was started with this workflow, which may have changed or moved since, but not both."""
+    is_same_text = started.source == loaded.digest
+    return started.entry == loaded.workflow.entry and (is_same_text or started.scope_dir == loaded.scope_dir)
+
+
+def _other_workflow(started: RunStarted, path: str) -> RunExists:
+    what = f"the loop {started.loop}" if started.loop else f"{started.scope_dir} at {started.entry}"
+    return RunExists(
+        f"run `{started.workflow_id}` was started with another workflow, {what}",
+        path=path,
+        hint=f"`raymond status {started.workflow_id}` shows it; choose another --id",
+    )
+
+
+def has_driver(run: RunHandle) -> bool:
+    """Whether a process drives it, or is about to."""
+    return runs.is_driven(run.project.run(run.id))

@@ -7,7 +7,7 @@ from time import time
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.control import config, doubts, preflight, run_lock
+from raymond.control import config, drive, preflight
 from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, JournalError
 from raymond.language import reach
@@ -41,7 +41,7 @@ def upgrade(
     `to` is the state that an agent is sent to next. With `strict`, what would only be warned of is refused as well.
     """
     folder = project.run(id)
-    held = run_lock.take(folder, force)
+    held = drive.take_lock(folder, force)
     try:
         folded = journal.read(folder)
         start = folded.run.start
@@ -50,7 +50,7 @@ def upgrade(
         # Its agents may be in states that the entry no longer leads to.
         begin = (*workflow_change.needed(folded.run), *renamed.values(), to)
         loaded.workflow.reach = reach.also_from(loaded.workflow, begin)
-        with doubts.placed(loaded):
+        with preflight.errors_located(loaded):
             warnings = _warnings(folded.run, loaded, strict=strict)
             changed = _change(project, folded.run, loaded, renamed)
         sources.prepare(folder, loaded)
@@ -74,9 +74,9 @@ def check(project: Project, run: Run) -> None:
 def _warnings(run: Run, loaded: Loaded, *, strict: bool) -> list[Diagnostic]:
     start = run.start
     found = preflight.check_workflow(loaded.workflow, start.backend, start.metadata)
-    warnings = doubts.located([*found, *doubts.of_start(loaded, start)], loaded)
+    warnings = preflight.located([*found, *preflight.start_warnings(loaded, start)], loaded)
     if strict:
-        doubts.refuse(warnings)
+        preflight.refuse_warnings(warnings)
     return warnings
 
 

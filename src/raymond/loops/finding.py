@@ -132,7 +132,7 @@ def look(project: Project, found: Documents, loop: str) -> Found | None:
         status = ending.status_of(there)
     elif there and there.is_stopping and status == "running":  # no state file says so where there is no folder docs
         status = "stopping"
-    elif there and not given and runs.left(there.run) != runs.INTERRUPTED:
+    elif there and not given and runs.undriven_status(there.run) != runs.INTERRUPTED:
         status = "paused"
     host = given.get("host")
     return Found(

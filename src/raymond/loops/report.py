@@ -180,7 +180,7 @@ def how(loop: LoopRun) -> str:
         return "not yet: it is running"
     if loop.leased or loop.rests:
         return f"waits for {_resume(loop)}"
-    if runs.left(loop.run) == runs.INTERRUPTED:
+    if runs.undriven_status(loop.run) == runs.INTERRUPTED:
         return "interrupted: its process is gone"
     broken = next((one.question for one in loop.run.agents.values() if one.question.startswith(FAILS)), "")
     why = ledger.why or broken.partition("\n")[0] or words.reason(loop.run) or "it waits for a person"

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from raymond.control import leftovers, steer
+from raymond.control import leftovers, request
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError, WorkspaceError
 from raymond.faces.words import many
@@ -115,7 +115,7 @@ def _asks(agent: Agent) -> bool:
 def answer(loop: LoopRun) -> None:
     """A person who resumes a loop that paused after a failure has decided that it goes on."""
     for agent in loop.run.agents.values():
-        told = steer.answer(loop.project, loop.id, agent.id, "continue") if _asks(agent) else None
+        told = request.answer(loop.project, loop.id, agent.id, "continue") if _asks(agent) else None
         if isinstance(told, Refusal) and told.kind == "needs_person":
             raise UsageError(told.reason, hint=told.hint or f"on a terminal: raymond answer {loop.id} continue")
 
@@ -169,16 +169,16 @@ def stop(loop: LoopRun) -> None:
     if loop.loop != RALPH:
         found = loop.selection()
         ledger.note_left([one.title for one in found.ready], found.not_taken())
-    steer.finish(loop.project, loop.id, "main", ledger.write())
+    request.finish(loop.project, loop.id, "main", ledger.write())
     if not RunHandle(loop.project, loop.id).read().is_over:
-        steer.cancel(loop.project, loop.id)
+        request.cancel(loop.project, loop.id)
     _drop(loop)
 
 
 def give_up(loop: LoopRun) -> str:
     """End a loop that is not to be resumed, so that `resume --all` does not either; where its changes are kept."""
     saved = _put_away(loop)
-    steer.cancel(loop.project, loop.id)
+    request.cancel(loop.project, loop.id)
     _drop(loop)
     return saved
 

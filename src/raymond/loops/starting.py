@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from raymond.backends import guard, registry
 from raymond.backends.contract import NO_ACCOUNT
-from raymond.control import gate_tools, runs
+from raymond.control import gate, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
 from raymond.control.start import Choices
@@ -391,7 +391,7 @@ def load(
     Raymond starts no agents of its own in an `internal` one. In a `dry` run their program need not be there.
     """
     if choices.allow_gate_commands:
-        allowed = [gate_tools.pattern(one, "the loop") for one in dict.fromkeys(checks)]
+        allowed = [gate.tool_pattern(one, "the loop") for one in dict.fromkeys(checks)]
         choices.allow_tools = [*(choices.allow_tools or []), *allowed]
         choices.allow_gate_commands = False
     if choices.backend in ("", "claude") and not choices.replies:

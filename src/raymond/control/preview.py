@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec import Struct
 
 from raymond.backends import Backend, Direct, Turn, registry
-from raymond.control import doubts, programs, trust
+from raymond.control import preflight, programs, trust
 from raymond.control.config import Config
 from raymond.control.settings import OPTIONS
 from raymond.control.start import Choices, prepare
@@ -64,7 +64,7 @@ class PlannedGate(Struct, frozen=True, kw_only=True):
     reruns: int
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class Preview(Struct, frozen=True, kw_only=True):
     """The first step, exactly; the rights; the limits and where they come from."""
 
     start: RunStarted
@@ -88,7 +88,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What is doubtful about the workflow."""
 
 
-def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
+def dry_run(loaded: Loaded, options: Choices, settings: Config) -> Preview:
     """What a run of `loaded` would start with here; nothing is written."""
     project, prepared = projects.at(os.getcwd()), prepare(loaded, options, look=False)
     start = prepared.start
@@ -97,11 +97,11 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         raise taken
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])
     placed = placed_workflows.placed(project, run, loaded)
-    trusts = trust.standing(project, start, loaded.workflow, trusts_now=options.trust_project).trusts
+    trusts = trust.decide(project, start, loaded.workflow, trusts_now=options.trust_project).trusts
     backends = registry.make(project, run, placed, settings["backends"], trusts)
-    answers = programs.of(start, loaded.workflow, settings["backends"])
+    answers = programs.answering(start, loaded.workflow, settings["backends"])
     able = {one.name: backends[one.name].can for one in answers if one.name not in registry.SCRIPTED}
-    return Plan(
+    return Preview(
         start=start,
         scope_dir=loaded.scope_dir,
         files=len(loaded.files),
@@ -112,7 +112,7 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
         programs=answers,
         heedless=[name for name, can in able.items() if not (can.permission_modes or can.tool_rules)],
         guessed=any(can.unpriced for can in able.values()),
-        uses=trust.used(project, start, loaded.workflow, trusts_now=options.trust_project),
+        uses=trust.uses_of_run(project, start, loaded.workflow, trusts_now=options.trust_project),
         gates=[_gate(state) for state in loaded.workflow.states.values() if state.policy.has_gate],
         warnings=[*prepared.warnings, *_missing(start, answers, settings["backends"])],
     )
@@ -121,15 +121,15 @@ def plan(loaded: Loaded, options: Choices, settings: Config) -> Plan:
 def _missing(start: RunStarted, answers: list[Program], tables: registry.Tables) -> Iterator[Diagnostic]:
     """The programs that the run would be refused without."""
     for one in answers:
-        if why := programs.checked(start, one.name, tables)[1]:
+        if why := programs.examine(start, one.name, tables)[1]:
             yield Diagnostic(id="backend-missing", severity="warning", message=why, file="")
 
 
-def doubts_of(loaded: Loaded, given: Collection[str]) -> list[Diagnostic]:
+def workflow_warnings(loaded: Loaded, given: Collection[str]) -> list[Diagnostic]:
     """The warnings about a workflow whose start is refused, all that need no backend; `given` are its variables."""
     found = [one for one in lint.check(loaded.workflow, given) if one.severity == "warning"]
-    found += [*doubts.of_environment(os.environ), *doubts.of_scripts(loaded.workflow)]
-    return doubts.located(found, loaded)
+    found += [*preflight.environment_warnings(os.environ), *preflight.script_warnings(loaded.workflow)]
+    return preflight.located(found, loaded)
 
 
 def _gate(state: State) -> PlannedGate:

@@ -1,26 +1,30 @@
-"""Bring a request to a run: to the process that drives it, or into its journal when nobody does."""
+"""Ask something of a run that exists: one function for each request, and how it gets there.
+
+A request is brought to the process that drives the run, or written into its journal when no process does.
+"""
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic, sleep, time
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.control import left_requests, leftovers, runs
+from raymond.control import arguments, config, inside, left_requests, leftovers, runs
 from raymond.control.leftovers import Leftover
+from raymond.control.settings import KEYS, OPTIONS
 from raymond.drivers import origin
 from raymond.drivers.face import Face
 from raymond.drivers.reception import IN_INBOX
-from raymond.errors import Error, JournalError, RunBusy
+from raymond.errors import Error, JournalError, RunBusy, UsageError
 from raymond.faces import documents
 from raymond.language.refusal import Refusal
 from raymond.machine import overtaking, requests
 from raymond.machine.agent import RUNNING
-from raymond.machine.events import Decision, Event, LeftoversEnded, RequestTaken
+from raymond.machine.events import Decision, Event, LeftoversEnded, RequestTaken, RunStarted
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Spending
 from raymond.machine.placed_workflow import PlacedWorkflow
@@ -28,11 +32,12 @@ from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.sender import FOR_STEPS
 from raymond.redaction import Secrets
-from raymond.store import exports, inbox, journal, lock, placed_workflows, squatters, taken
+from raymond.store import asked_files, exports, inbox, journal, lock, placed_workflows, squatters, taken
 from raymond.store.journal import Folded
 from raymond.store.lock import Lock, Squatter
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
+from raymond.views.questions import Question, open_questions
 
 if TYPE_CHECKING:
     from raymond.backends import Reply, Trouble
@@ -99,11 +104,11 @@ def deliver(
     """Give `request` to whoever drives the run, or journal it here and tell `face`."""
     folder = project.run(id)
     folded = journal.read(folder)
-    placed = _workspace(project, folded.run, request)
+    placed = _placed_workflow(project, folded.run, request)
     if len(msgspec.json.encode(request)) > inbox.MOST - _SPARE:
         return Refusal("too_long", f"{_WHAT.get(request.kind, 'the request')} is longer than 1 MiB", _TOO_LONG)
     if request.id in folded.run.requests:
-        return _problem(folder, request) or Journaled([])  # its driver ended before it could say so
+        return _why_refused(folder, request) or Journaled([])  # its driver ended before it could say so
     request = origin.signed(request, origin.this(), Secrets.of(os.environ))
     ended = 0
     if lock.holder(folder) is not None:
@@ -127,7 +132,7 @@ def deliver(
     return replace(done, ended=done.ended + ended) if isinstance(done, Journaled) else done
 
 
-def _workspace(project: Project, run: Run, request: Request) -> PlacedWorkflow:
+def _placed_workflow(project: Project, run: Run, request: Request) -> PlacedWorkflow:
     """The workflow of the run; what ends it needs none, and works although its files are gone."""
     try:
         return placed_workflows.placed(project, run)
@@ -203,14 +208,14 @@ def _leave(folder: RunFolder, request: Request, busy: RunBusy, within: float) ->
     """Leave it for a driver without a socket; None when that process ended without looking."""
     path = inbox.leave(folder.inbox, request)
     if _was_taken(path, folder, within):
-        return _problem(folder, request) or Taken(busy.pid)
+        return _why_refused(folder, request) or Taken(busy.pid)
     if lock.holder(folder) is None:
         inbox.remove(path)
         return None
     return Left(busy.pid)
 
 
-def _problem(folder: RunFolder, request: Request) -> Refusal | None:
+def _why_refused(folder: RunFolder, request: Request) -> Refusal | None:
     """Why the process that took `request` refused it: another request may have come first."""
     for decision in reversed(journal.decisions(folder)):
         for event in decision.events:
@@ -275,7 +280,7 @@ def _journal(
     for path in overtaken:
         inbox.remove(path)
     with contextlib.suppress(JournalError):
-        exports.put_state(project.tree, id, documents.state_file(run, status=runs.left(run)))
+        exports.put_state(project.tree, id, documents.state_file(run, status=runs.undriven_status(run)))
     if face:
         face.on_decisions(run, decisions)
         face.refresh(run)
@@ -375,7 +380,6 @@ def _said(project: Project, run: Run, placed: PlacedWorkflow, name: str) -> "Gua
     """What the running turn of an agent has said, by its spool and its session."""
     from raymond.backends import Direct, registry
     from raymond.backends.guard import GuardedDirect
-    from raymond.control import config
     from raymond.machine.agent import SCRIPTS, backend_of
     from raymond.steps import spool
 
@@ -402,3 +406,152 @@ def _cost(run: Run, name: str, said: "Guarded | GuardedDirect | None") -> dict[s
     if ending:
         return cost_of(ending.spent)
     return cost_of(said.spent()) if isinstance(said, Guarded) else {}
+
+
+# --- what can be asked
+
+
+def answer(
+    project: Project,
+    id: str,
+    agent: str,
+    text: str,
+    *,
+    question: int = 0,
+    seen: Mapping[str, str] | None = None,
+    unseen: bool = False,
+    face: Face | None = None,
+) -> Delivery:
+    """Answer `agent`, or the only one asking (""), if it still asks `question`; 0 stands for what it asks now.
+
+    Refused when a file of the question is another one than it was when the agent asked, unless whoever answers has
+    `seen` what it is now (path -> its mark); and when it cannot be shown, unless they answer `unseen`.
+    """
+    arguments.check_text(text, "the answer")
+    arguments.check_text(agent, "the name of the agent")
+    asked = _open_question(project, id, agent)
+    refused = _why_unanswered(asked, id, seen or {}, unseen) if asked else None
+    if refused:
+        return refused
+    number = question or (asked.number if asked else 0)
+    return deliver(
+        project, id, Request(id=_new_id(), kind="answer", agent=agent, text=text, question=number), face=face
+    )
+
+
+def _why_unanswered(asked: Question, id: str, seen: Mapping[str, str], unseen: bool) -> Refusal | None:
+    """Why an answer is refused: a file of the question cannot be shown, or has changed since the person saw it."""
+    found = [asked_files.look(asked.cwd, one.path) for one in asked.files]
+    hidden = asked_files.hidden(found)
+    if hidden and not unseen:
+        return Refusal("hidden", hidden, f"bring the file back, or: raymond answer {id} --unseen")
+    changed = asked_files.changed(found, asked.files, seen)
+    if changed:
+        return Refusal("changed", f"{', '.join(changed)} changed since it asked", seen_first(id))
+    return None
+
+
+def seen_first(id: str) -> str:
+    """How to answer although a file of the question has changed: whoever answers must have seen it as it is now."""
+    return f"answer on a terminal, which shows it first, or bring it back as it was: raymond answer {id}"
+
+
+def _open_question(project: Project, id: str, agent: str) -> Question | None:
+    """The question that is open as far as this process can see: a moment later it may be another one."""
+    found = [one for one in open_questions(journal.read(project.run(id)).run) if agent in ("", one.agent)]
+    return found[0] if len(found) == 1 else None
+
+
+def review(
+    project: Project, id: str, agent: str, digest: str, *, accepted: bool, text: str = "", face: Face | None = None
+) -> Delivery:
+    """Say whether the change of a check that `digest` stands for is right."""
+    kind: Literal["accept", "reject"] = "accept" if accepted else "reject"
+    return deliver(project, id, Request(id=_new_id(), kind=kind, agent=agent, digest=digest, text=text), face=face)
+
+
+def cancel(project: Project, id: str, *, force: bool = False, face: Face | None = None) -> Delivery:
+    """End the run for good: its running steps are ended, and it cannot be resumed."""
+    return deliver(project, id, Request(id=_new_id(), kind="cancel"), force=force, face=face)
+
+
+def stop(project: Project, id: str, *, now: bool = False, face: Face | None = None) -> Delivery:
+    """Let running steps finish and start nothing new; with `now`, stop them."""
+    return deliver(project, id, Request(id=_new_id(), kind="stop", now=now), face=face)
+
+
+def pause(project: Project, id: str, agent: str, *, now: bool = False, face: Face | None = None) -> Delivery:
+    """End the step of one agent and pause it; the others continue."""
+    return deliver(project, id, Request(id=_new_id(), kind="pause", agent=agent, now=now), face=face)
+
+
+def move(
+    project: Project, id: str, agent: str, state: str, text: str, *, force: bool = False, face: Face | None = None
+) -> Delivery:
+    """Send `agent` to `state` with `text` as its input."""
+    arguments.check_text(text, "the input")
+    request = Request(id=_new_id(), kind="move", agent=agent, state=state, text=text)
+    return deliver(project, id, request, force=force, face=face)
+
+
+def finish(
+    project: Project, id: str, agent: str, text: str, *, force: bool = False, face: Face | None = None
+) -> Delivery:
+    """Let `agent` return `text`."""
+    arguments.check_text(text, "the result")
+    return deliver(project, id, Request(id=_new_id(), kind="result", agent=agent, text=text), force=force, face=face)
+
+
+def retry(
+    project: Project, id: str, agent: str, *, fresh: bool = False, force: bool = False, face: Face | None = None
+) -> Delivery:
+    """Let `agent` try again; with `fresh`, without its conversation."""
+    return deliver(project, id, Request(id=_new_id(), kind="retry", agent=agent, fresh=fresh), force=force, face=face)
+
+
+def give_up(project: Project, id: str, agent: str, *, force: bool = False, face: Face | None = None) -> Delivery:
+    """Let `agent` fail for good."""
+    return deliver(project, id, Request(id=_new_id(), kind="give_up", agent=agent), force=force, face=face)
+
+
+def check_resume(project: Project, start: RunStarted) -> None:
+    """Refuse to let a step resume a run that it may not; that it tried is journaled."""
+    refused = inside.refusal(start, "resume")
+    if refused:
+        deliver(project, start.workflow_id, Request(id=_new_id(), kind="resume"))
+        raise UsageError(refused.reason, hint=refused.hint)
+
+
+def change_limits(
+    project: Project, id: str, changes: Mapping[str, Any], *, force: bool = False, face: Face | None = None
+) -> Delivery:
+    """Replace the limits that are given, allow these tools too, and open these directories to agents."""
+    if changes.get("roots"):
+        inside.check_person("resume --root")
+    given: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in changes.items()
+    }
+    # The site rules may forbid the budget, and a tool may not be one.
+    config.load(project.tree, flags={name: value for name, value in given.items() if name in KEYS})
+    given["allowed_tools"] = given.pop("allow_tools", [])
+    given["roots"] = [arguments.real_root(root) for root in given.get("roots", ())]
+    return deliver(project, id, Request(id=_new_id(), kind="limits", **given), force=force, face=face)
+
+
+def _new_id() -> str:
+    import uuid
+
+    return str(uuid.uuid4())
+
+
+def check_limits(run: Run, changes: Mapping[str, Any]) -> None:
+    """Refuse limits that a run which is to continue has reached already: they count from its beginning."""
+    id = run.start.workflow_id
+    for name, done, what in (
+        ("max_iterations", run.iterations, "steps (scripts count, too)"),
+        ("max_turns", run.turns, "turns"),
+    ):
+        flag, given = OPTIONS[name].flags[-1], changes.get(name)
+        if given and given <= done:
+            hint = f"raymond resume {id} {flag} {done + given} allows {given} more"
+            raise UsageError(f"{flag} {given}: {id} has made {done} {what}, so nothing would run", hint=hint)
