@@ -22,17 +22,17 @@ _OURS = re.compile(
 """Ids of runs and agents, which have letters, digits, _ and - only; numbers; names of loops and verbs; what is quoted."""
 _WORDS = {
     "cli/__init__.py": ("close[0]", "named"),  # commands of ours
-    "cli/choice.py": ("some",),  # ids
-    "cli/continuing.py": ("run.start.loop",),
     "cli/cost.py": ("many",),
     "cli/delivery.py": ("agent",),  # quoted by the caller
     "cli/demo.py": ("folder",),  # quoted before
     "cli/init.py": ("path",),  # quoted before
-    "cli/internal_mode.py": ("typed[0]",),  # a flag of ours
+    "cli/driving.py": ("some",),  # ids
+    "cli/loop_commands.py": ("typed[0]",),  # a flag of ours
     "cli/loop_verbs.py": ("name",),  # of a loop
-    "cli/reviewing.py": ("self.name", "more", "self._of_several"),  # quoted before, or a number
+    "cli/review.py": ("self.name", "more", "self._of_several"),  # quoted before, or a number
     "cli/ralph.py": ("near[0]",),  # a command of ours
-    "cli/resume_usage.py": ("many",),
+    "cli/moves.py": ("many",),
+    "cli/resume.py": ("run.start.loop",),
     "cli/texts.py": ("key",),  # checked before
     "cli/trust.py": ("other",),
     "control/clean.py": ("force",),

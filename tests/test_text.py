@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from raymond.cli import streams
+from raymond.cli import terminal
 from raymond.text import safe, visible
 
 
@@ -79,10 +79,10 @@ DIRECTING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 def test_a_guarded_stream_sends_no_control_sequence_and_a_drawing_face_may() -> None:
     file = io.BytesIO()
-    stream = streams.Guarded(io.TextIOWrapper(file, encoding="utf-8"))
+    stream = terminal.Guarded(io.TextIOWrapper(file, encoding="utf-8"))
     print("a\x1b[2Jb", file=stream, flush=True)
-    streams.unguarded(stream).write("\x1b[A")
-    streams.unguarded(stream).flush()
+    terminal.unguarded(stream).write("\x1b[A")
+    terminal.unguarded(stream).flush()
     assert file.getvalue() == b"a\\x1b[2Jb\n\x1b[A"
 
 
@@ -90,7 +90,7 @@ def test_a_guarded_stream_sends_no_control_sequence_and_a_drawing_face_may() -> 
 @pytest.mark.parametrize("buffered", [True, False])
 def test_nothing_fails_because_stderr_cannot_be_written(buffered: bool) -> None:
     file = open("/dev/full", "wb", buffering=-1 if buffered else 0)
-    stream = streams.Said(io.TextIOWrapper(file, encoding="utf-8", line_buffering=True, write_through=not buffered))
+    stream = terminal.Said(io.TextIOWrapper(file, encoding="utf-8", line_buffering=True, write_through=not buffered))
     print("answered", file=stream)
     print("and continued", file=stream, flush=True)
     stream.flush()

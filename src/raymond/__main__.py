@@ -12,12 +12,12 @@ def main() -> None:
         print(f"raymond {__version__}")
         return
     from raymond import cli
-    from raymond.cli import streams
+    from raymond.cli import terminal
     from raymond.system import processes
 
     processes.hear_of_children()
     processes.keep_own_files_usable()
-    streams.guard()
+    terminal.guard()
     code = cli.main(sys.argv[1:])
     cli.flush()
     # Everything is written and closed: skip the shutdown of the interpreter, which only takes time.

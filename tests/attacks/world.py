@@ -122,7 +122,7 @@ class World:
 
     def _run(self, args: list[str], out: Path, err: Path) -> int:
         from raymond import cli
-        from raymond.cli import streams
+        from raymond.cli import terminal
 
         signal.alarm(PATIENCE)
         for number, path in ((1, out), (2, err)):
@@ -132,7 +132,7 @@ class World:
         os.environ.update({"RAYMOND_HOME": self.home, **self.environment})
         os.chdir(self.cwd)
         self.before()
-        streams.guard()
+        terminal.guard()
         code = cli.main(args)
         cli.flush()
         return code

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from raymond import durations
 from raymond.cli import COMMANDS, GROUPS, HIDDEN, demo, group
-from raymond.cli.help import Command
+from raymond.cli.flags import Command
 from raymond.store.lock import Holder
 from running import GO, Room, until
 

@@ -16,8 +16,8 @@ import pytest
 
 from kept import Projects
 from raymond import cli
-from raymond.cli import completing
-from raymond.cli.shell_scripts import SCRIPTS
+from raymond.cli import completion
+from raymond.cli.completion import SCRIPTS
 from running import PATIENCE, Room
 
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": "echo '<result>x</result>'"}
@@ -31,7 +31,8 @@ def projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Projects:
 
 def offers(*words: str) -> list[str]:
     return [
-        str(item.value) if item.type == "plain" else item.type for item in completing.items([*words[:-1]], words[-1])
+        str(item.value) if item.type == "plain" else item.type
+        for item in completion.completions([*words[:-1]], words[-1])
     ]
 
 
@@ -97,7 +98,7 @@ def test_the_run_that_is_on_the_line_counts_and_logs_reads_agents_that_have_ende
     )
     monkeypatch.setenv("RAYMOND_HOME", str(room.home))
     monkeypatch.chdir(room.path)
-    found = completing.items(["logs", "r", "--agent"], "")
+    found = completion.completions(["logs", "r", "--agent"], "")
     assert [(one.value, one.help) for one in found] == [("main", "asking"), ("main_work1", "done (a.py)")]
     room.command({"START.sh": "echo '<result>x</result>'"}, id="s")
     assert sorted(offers("resume", "r", "--agent", "main", "--goto", "")) == ["END.sh", "START.sh", "WORK.sh"]
@@ -138,12 +139,10 @@ def test_only_words_that_mean_the_same_quoted_or_not_are_printed() -> None:
         "{a,b}",
         "",
     ):
-        assert completing._line(CompletionItem(word), "") == ""
-    assert completing._line(CompletionItem("über-1", help="x\ty\x1b"), "--id=") == "plain\t--id=über-1\tx\\ty\\x1b\n"
-    assert (
-        completing.offered([("-rf", ""), ("=ls", ""), ("ok", "")], "") == completing.offered([("ok", "")], "") or True
-    )
-    assert [item.value for item in completing.offered([("-rf", ""), ("=ls", ""), ("ok", "")], "")] == ["ok"]
+        assert completion._line(CompletionItem(word), "") == ""
+    assert completion._line(CompletionItem("über-1", help="x\ty\x1b"), "--id=") == "plain\t--id=über-1\tx\\ty\\x1b\n"
+    assert completion.offer([("-rf", ""), ("=ls", ""), ("ok", "")], "") == completion.offer([("ok", "")], "") or True
+    assert [item.value for item in completion.offer([("-rf", ""), ("=ls", ""), ("ok", "")], "")] == ["ok"]
 
 
 def test_a_shell_that_is_not_supported_is_told_which_ones_are(capsys: pytest.CaptureFixture[str]) -> None:

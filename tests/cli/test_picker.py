@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from raymond.cli import picker
+from raymond.cli import prompt
 from raymond.control.naming import SeveralRuns
 from raymond.control.runs import RunRow
 
@@ -60,9 +60,9 @@ def patch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def test_a_number_chooses_and_everything_else_asks_again(patch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(patch)
-    assert picker.can_ask()
+    assert prompt.can_ask_on_stderr()
     terminal.types(b"\n", b"4\n", b"two\n", b"0\n", b"\xb2\n", b"2\n")
-    assert picker.pick(SeveralRuns("3 runs match", ROWS)).workflow_id == "two"
+    assert prompt.pick_run(SeveralRuns("3 runs match", ROWS)).workflow_id == "two"
     terminal.close()
     assert "3 runs match\n1  one    stopped  max_turns (2) was reached  /home/ada/one\n2  two " in terminal.shown
     assert "which one? 1-3 > " in terminal.shown
@@ -73,7 +73,7 @@ def test_the_end_of_the_input_chooses_nothing(patch: pytest.MonkeyPatch) -> None
     terminal = Terminal(patch)
     terminal.types(b"\x04")
     with pytest.raises(click.Abort):
-        picker.pick(SeveralRuns("3 runs match", ROWS))
+        prompt.pick_run(SeveralRuns("3 runs match", ROWS))
     terminal.close()
 
 
@@ -81,7 +81,7 @@ def test_only_yes_is_yes(patch: pytest.MonkeyPatch) -> None:
     for answers, agreed in (((b"\n", b"maybe\n", b"Yes\n"), True), ((b"n\n",), False)):
         terminal = Terminal(patch)
         terminal.types(*answers)
-        assert picker.agrees("stop all?") is agreed
+        assert prompt.agrees_on_stderr("stop all?") is agreed
         terminal.close()
 
 
@@ -89,4 +89,4 @@ def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp
     (tmp_path / "empty").touch()
     with (tmp_path / "empty").open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert not picker.can_ask()
+        assert not prompt.can_ask_on_stderr()

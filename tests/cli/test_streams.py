@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from raymond.cli import streams
+from raymond.cli import terminal
 from running import Room
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -33,7 +33,7 @@ def test_all_of_a_text_is_written_where_python_was_told_not_to_buffer(monkeypatc
     pipe = Narrow()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(cast(Any, pipe), "utf-8", write_through=True))
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    streams.guard()
+    terminal.guard()
     sys.stdout.write("0123456789" * 10)
     sys.stdout.flush()
     assert pipe.taken == b"0123456789" * 10

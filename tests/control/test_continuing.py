@@ -11,8 +11,8 @@ import pytest
 
 import builders
 from raymond import cli
-from raymond.cli import background, foreground, resume_all
-from raymond.cli import continuing as answered
+from raymond.cli import driving, resume
+from raymond.cli import resume as answered
 from raymond.cli.flags import ShowFlags
 from raymond.control import drive, request, runs
 from raymond.control.drive import Resumption, hold
@@ -59,8 +59,8 @@ def test_a_stop_between_the_answer_and_the_driver_is_obeyed(room: Room) -> None:
     request.stop(room.project, "r")
     with pytest.raises(NotContinued, match=r"^r is stopped, so it was not continued$"):
         hold(room.project, "r", by_itself=True)
-    failed = background.launch(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF)
-    assert failed == background.NotStarted(5, "r is stopped, so it was not continued", is_left=True)
+    failed = driving.launch(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF)
+    assert failed == driving.NotStarted(5, "r is stopped, so it was not continued", is_left=True)
     assert [event for event in room.events("r") if isinstance(event, RunResumed)] == []
     hold(room.project, "r").close()
 
@@ -178,8 +178,8 @@ def test_that_another_process_drives_the_run_is_told_apart_from_a_failure(
     flow = room.flow({"START.sh": f"{GO}; echo '<result>done</result>'"}, "long")
     with room.start("run", flow, "--id", "long") as live:
         until(lambda: lock.signed(room.project.run("long")).socket, "a driver")
-        failed = background.launch(RunHandle(room.project, "long"), ShowFlags(), BY_ITSELF)
-        assert resume_all._resume(RunHandle(room.project, "long"), ShowFlags(), BY_ITSELF) == 0
+        failed = driving.launch(RunHandle(room.project, "long"), ShowFlags(), BY_ITSELF)
+        assert resume._resume_one(RunHandle(room.project, "long"), ShowFlags(), BY_ITSELF) == 0
         assert capsys.readouterr().err == "long is running already\n"
         (room.path / "go").touch()
         assert live.wait("long").result == "done"
@@ -195,7 +195,7 @@ def test_what_continues_by_itself_writes_where_its_last_driver_wrote(
     assert cli.main(["run", room.flow(ASKS), "--id", "logged", *flags]) == 3
     run = RunHandle(room.project, "logged")
     expected = ShowFlags(log_file=str(log), log_format="json", debug=True)
-    assert foreground.as_before(run, ShowFlags()) == expected
+    assert driving.with_last_log(run, ShowFlags()) == expected
     assert cli.main(["answer", "logged", "yes", "--attach"]) == 0
     assert [line["type"] for line in map(json.loads, log.read_text().splitlines())][-2:] == ["AgentEnded", "RunEnded"]
     assert len(list((room.path / ".raymond" / "debug").iterdir())) == 2
@@ -212,17 +212,17 @@ def test_a_log_that_cannot_be_written_any_more_keeps_no_run_from_continuing(
     log.parent.rmdir()
     capsys.readouterr()
     run = RunHandle(room.project, "logged")
-    assert foreground.as_before(run, ShowFlags()) == ShowFlags()
+    assert driving.with_last_log(run, ShowFlags()) == ShowFlags()
     told = f"--log-file {log}: no such file or directory; nothing more is written there\n"
     assert capsys.readouterr().err == told
 
 
 def test_an_error_of_resume_all_names_the_run(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
     gone = RunHandle(room.project, "gone")
-    assert resume_all._resume(gone, ShowFlags(), BY_ITSELF) != 0
+    assert resume._resume_one(gone, ShowFlags(), BY_ITSELF) != 0
     assert capsys.readouterr().err.startswith("gone was not resumed\nerror: ")
     request.stop(room.project, "r")
-    assert resume_all._resume(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF) == 0
+    assert resume._resume_one(RunHandle(room.project, "r"), ShowFlags(), BY_ITSELF) == 0
     assert capsys.readouterr().err == "r is stopped, so it was not continued\n"
 
 
@@ -231,7 +231,7 @@ def test_a_run_that_has_ended_meanwhile_is_not_resumed_again(room: Room, capsys:
     room.again()
     before = room.events("r")
     for how in (BY_ITSELF, Resumption()):
-        failed = background.launch(RunHandle(room.project, "r"), ShowFlags(), how)
+        failed = driving.launch(RunHandle(room.project, "r"), ShowFlags(), how)
         assert failed
         assert failed.trouble.startswith("r has ended")
     assert room.events("r") == before
@@ -243,7 +243,7 @@ def test_an_answer_to_a_run_that_ends_before_it_continues_is_no_failure(
     request.answer(room.project, "r", "main", "yes")
     room.again()
     for attach in (False, True):
-        assert answered.go_on(RunHandle(room.project, "r"), attach=attach) == 0
+        assert answered.continue_run(RunHandle(room.project, "r"), attach=attach) == 0
         assert capsys.readouterr().err.splitlines()[-1] == "answered; r has ended: raymond logs r"
     assert cli.main(["answer", "r", "main", "again"]) == 2
 

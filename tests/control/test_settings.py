@@ -13,9 +13,8 @@ from msgspec import Struct
 
 from raymond import cli
 from raymond.cli import flags
-from raymond.cli.flags import ResumeFlags, ShowFlags, StartFlags
-from raymond.cli.help import GROUPS
-from raymond.cli.loop_flags import Start as Once
+from raymond.cli.flags import GROUPS, ResumeFlags, ShowFlags, StartFlags
+from raymond.cli.loop_start import OnceFlags as Once
 from raymond.control import config, preflight, start
 from raymond.control.settings import (
     COUNT,
@@ -114,9 +113,9 @@ def test_a_new_limit_is_one_row() -> None:
     class Longer(Options, kw_only=True):
         max_files: Annotated[int | None, Row("Files to change at most.", COUNT, LIMITS, "50", 7)] = None
 
-    [row] = [row for row in flags.table(Longer, START) if row.name not in OPTIONS]
+    [row] = [row for row in flags.flag_rows(Longer, START) if row.name not in OPTIONS]
     assert (row.flags, row.word, row.default) == (["--max-files"], "files", 7)
-    bare = click.command("run")(flags.of_row(row)(lambda max_files: max_files))
+    bare = click.command("run")(flags.flag_of(row)(lambda max_files: max_files))
     assert bare.main(["--max-files", "3"], standalone_mode=False) == 3
     assert "--max-files N  Files to change at most (7)." in bare.get_help(click.Context(bare))
     with pytest.raises(click.BadParameter, match="'0' is not a whole number, 1 or more"):

@@ -1,4 +1,4 @@
-"""The command line: one file per command, loaded on demand."""
+"""The command line: one file per command, or for a few that belong together, loaded on demand."""
 
 import contextlib
 import errno
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from raymond.cli import streams
+from raymond.cli import terminal
 from raymond.errors import Error, UsageError
 from raymond.text import visible
 
@@ -71,6 +71,15 @@ HIDDEN = {
 }
 """Commands for programs, and shorter ways to what others do: `--help` does not list them."""
 COMMANDS = {name: says for group in (*GROUPS.values(), HIDDEN) for name, says in group.items()}
+SHARED = {
+    "accept": "review",
+    "reject": "review",
+    "cancel": "stop",
+    "continuous-session": "item_loops",
+    "task-loop": "item_loops",
+    "story-loop": "item_loops",
+}
+"""Commands that have no file of their own, and the file that each is in, under its name."""
 COMPLETE = "_RAYMOND_COMPLETE"
 """Set by the script of `raymond completion` when the shell asks for completions."""
 REPORT = "the issue tracker named in `pip show raymond-orchestrator`"
@@ -89,10 +98,12 @@ class Commands(click.Group):
         return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command in the file of its name."""
+        """The command in the file of its name, or in the one that it shares with others."""
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"raymond.cli.{name.replace('-', '_')}").command
+        known = name.replace("-", "_")
+        module = import_module(f"raymond.cli.{SHARED.get(name, known)}")
+        command: click.Command = getattr(module, known if name in SHARED else "command")
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -133,9 +144,9 @@ def main(args: list[str]) -> int:
     _open_streams()
     if COMPLETE in os.environ:
         with contextlib.suppress(Exception):  # whoever presses Tab wants no error
-            from raymond.cli import completing
+            from raymond.cli import completion
 
-            completing.answer(os.environ[COMPLETE], args)
+            completion.print_completions(os.environ[COMPLETE], args)
         return 0
     typed = args
     try:
@@ -154,10 +165,10 @@ def main(args: list[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except UsageError as error:
-        from raymond.cli import retyping
+        from raymond.cli import usage_errors
         from raymond.faces import errors
 
-        return _say(errors.error(retyping.spelled(error, typed)), error.exit_code)
+        return _say(errors.error(usage_errors.with_commands(error, typed)), error.exit_code)
     except Error as error:
         from raymond.faces import errors
 
@@ -165,7 +176,7 @@ def main(args: list[str]) -> int:
     except click.UsageError as error:
         from raymond.cli import usage_errors
 
-        named = usage_errors.path(group, args) if args[0] in COMMANDS else "raymond"
+        named = usage_errors.path_of_command(group, args) if args[0] in COMMANDS else "raymond"
         message, hint = usage_errors.explain(error, named)
         return _say(_told(message, hint), 2)
     except (KeyboardInterrupt, click.Abort):
@@ -199,7 +210,7 @@ def _refused(error: Exception) -> str:
     """What the machine refused, in words; nothing when the error has another reason."""
     if isinstance(error, MemoryError):
         return "there is not enough memory"
-    if isinstance(error, streams.Unwritten):
+    if isinstance(error, terminal.Unwritten):
         return f"standard output could not be written: {(error.strerror or '').lower()}"
     if isinstance(error, OSError) and (error.filename or error.errno in _MACHINE):
         return f"{error.filename or 'the system refused a call'}: {(error.strerror or '').lower()}"

@@ -5,16 +5,16 @@ import sys
 import click
 
 from raymond import amounts
-from raymond.cli import addressee, asking, names, texts
+from raymond.cli import asking, texts, values
 from raymond.cli.asking import Answered
-from raymond.cli.value import Value
+from raymond.cli.values import Value
 from raymond.control import left_requests
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 
 
 @click.command("answer")
-@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=names.answered)
+@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=values.complete_answer)
 @click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
 @click.option("--question", metavar="N", type=Value(amounts.count), help="The question you mean, if it is still open.")
 @click.option("--unseen", is_flag=True, help="Answer although a file of the question cannot be shown.")
@@ -46,14 +46,15 @@ def _continue(done: Answered, *, attach: bool, no_resume: bool) -> int:
         if not done.is_driven:
             print(f"answered; {left_requests.onward(done.run.project, done.run.id)}", file=sys.stderr)
         return 0
-    from raymond.cli import company, continuing
+    from raymond.cli import attach as attaching
+    from raymond.cli import resume
 
-    return company.keep(done.run) if done.is_driven else continuing.go_on(done.run, attach=attach)
+    return attaching.stay_with(done.run) if done.is_driven else resume.continue_run(done.run, attach=attach)
 
 
 def _answered(words: tuple[str, ...], file: str | None, number: int, unseen: bool) -> Answered | None:
     """What was answered; None when the person left the question open."""
-    whom = addressee.of(words, has_text=file is not None)
+    whom = asking.addressee_of(words, has_text=file is not None)
     given = texts.text(whom.text, "the answer", texts.SENT) if whom.text is not None else None
     if file is not None:
         given = texts.file(file, "the answer", texts.SENT)
@@ -61,7 +62,7 @@ def _answered(words: tuple[str, ...], file: str | None, number: int, unseen: boo
         raise UsageError("the answer is empty", hint='raymond answer ID AGENT "TEXT"')
     if given is not None and whom.run:
         return asking.send(whom.run, whom.agent, given, number, unseen=unseen)
-    chosen = asking.chosen(whom, number, given is not None)
+    chosen = asking.choose(whom, number, given is not None)
     run = RunHandle(chosen.project, chosen.question.workflow_id)
     if given is None:
         return asking.put(run, chosen, unseen=unseen)

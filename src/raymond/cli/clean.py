@@ -5,8 +5,7 @@ import sys
 import click
 
 from raymond import durations
-from raymond.cli.names import RUN
-from raymond.cli.value import Value
+from raymond.cli.values import RUN, Value
 from raymond.control import clean, config, runs
 from raymond.control.handle import RunHandle
 from raymond.control.settings import duration
@@ -54,9 +53,9 @@ def _waits(run: RunHandle) -> Error | None:
     """Why a loop stays unless somebody forces it; most runs need nothing of what loops import."""
     if not run.start.loop:
         return None
-    from raymond.cli import reviewing
+    from raymond.cli import review
 
-    return reviewing.kept(run)
+    return review.why_kept(run)
 
 
 def _clean(run: RunHandle | Error, here: str, *, force: bool, dry_run: bool) -> int:

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from raymond.cli import choice
-from raymond.cli.names import RUN
+from raymond.cli.values import RUN
 from raymond.control import history, runs
 from raymond.control.history import Costs
 from raymond.errors import UsageError

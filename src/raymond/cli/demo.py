@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from raymond.cli import foreground
+from raymond.cli import driving
 from raymond.cli.flags import ShowFlags
 from raymond.control import start
 from raymond.control.start import Choices
@@ -21,7 +21,7 @@ def command() -> int:
     """Run the workflow that ships with Raymond: forks, a call, a review that loops, scripted replies."""
     replies = None if sys.stderr.isatty() else _at_once()
     run = start.begin_here(start.load(FOLDER), Choices(input="the next version", replies=replies))
-    code = foreground.drive(run, ShowFlags())
+    code = driving.drive(run, ShowFlags())
     folder = shlex.quote(min(FOLDER, os.path.relpath(FOLDER), key=len))
     raymond = _program()
     print(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from raymond import pasted
 from raymond.cli import choice
-from raymond.cli.names import BACKEND, RUN
+from raymond.cli.values import BACKEND, RUN
 from raymond.control import doctor
 from raymond.errors import UsageError
 from raymond.faces import history

@@ -1,4 +1,4 @@
-"""The flags that several commands share, and what follows from them and the configuration."""
+"""The flags that several commands share: in groups for `--help`, and what follows from them and the configuration."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -8,18 +8,19 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.cli import names, texts
-from raymond.cli.help import MANY, ONE, Called, flag
-from raymond.cli.names import AGENT, BACKEND, STATE
-from raymond.cli.value import Value
+from raymond.cli import texts, values
+from raymond.cli.values import AGENT, BACKEND, STATE, Value
 from raymond.control import arguments
 from raymond.control.settings import (
     AGENTS,
     CHANGE,
     CHECKS,
+    GIT,
+    LIMITS,
     LIST,
     OPTIONS,
     RESUME,
+    RIGHTS,
     RUN,
     START,
     SWITCH,
@@ -34,8 +35,88 @@ from raymond.control.settings import (
 )
 from raymond.errors import UsageError
 
+ONE, MANY = "One agent", "Many runs"
+GROUPS = (TASK, ONE, MANY, CHECKS, AGENTS, LIMITS, RIGHTS, GIT, TOLD)
+"""In this order."""
+Called = TypeVar("Called", bound=Callable[..., Any])
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+
+
+_EVERY = "raymond.help.every"
+
 _Typed = dict[str, Any]
 """Settings of a run as they were typed, by their names; those that were not are None, false or empty."""
+
+
+_WORKFLOW = click.argument("path", type=click.Path(readable=False), shell_complete=values.complete_workflow)
+"""The loader says it better if it cannot be read."""
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "id": lambda value: arguments.check_text(value, "--id"),
+    "input": lambda value: texts.text(value, "--input"),
+    "variables": lambda pairs: dict(map(texts.variable, pairs)),
+    "overrides": texts.overrides,
+    "replies": texts.read,
+}
+"""What is typed, as a program would say it."""
+
+
+class Flag(click.Option):
+    """A flag that knows its group, and whether people want it often."""
+
+    def __init__(self, *args: Any, group: str, often: bool, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.group = group
+        self.often = often
+
+
+def flag(group: str, *names: str, often: bool = False, **more: Any) -> Callable[[Called], Called]:
+    """Decorate a command with a flag of a group."""
+    return click.option(*names, cls=Flag, group=group, often=often, **more)
+
+
+class Command(click.Command):
+    """A command with many flags: `--help` has those that are wanted often, `--help-all` every one."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.params.append(
+            click.Option(
+                ["--help-all"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_show_every,
+                help="Show every flag.",
+            )
+        )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The flags in groups, those without one last."""
+        every = ctx.meta.get(_EVERY, False)
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Help")}
+        left = 0
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            is_shown = every or not isinstance(param, Flag) or param.often
+            if record and is_shown:
+                groups[param.group if isinstance(param, Flag) else "Help"].append(record)
+            left += not is_shown
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+        if left:
+            formatter.write_paragraph()
+            formatter.write_text(f"{left} more flags: {ctx.command_path} --help-all")
+
+
+def _show_every(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_EVERY] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 class ShowFlags(Struct, frozen=True, kw_only=True):
@@ -121,7 +202,7 @@ def _typed(run: _Typed) -> _Typed:
 _Flags = TypeVar("_Flags", StartFlags, ResumeFlags)
 
 
-def of_row(row: Row) -> Callable[[Called], Called]:
+def flag_of(row: Row) -> Callable[[Called], Called]:
     """The decorator that adds the flag of a setting."""
     kind, value = row.kind, row.unset.strip('"') or (row.kind.show(row.default) if row.default else "")
     about = f"{row.about.rstrip('.')} ({value})." if value and kind is not SWITCH else row.about
@@ -138,7 +219,7 @@ def of_row(row: Row) -> Callable[[Called], Called]:
     return flag(row.group, *row.flags, row.name, **more | _MORE.get(row.name, {}))
 
 
-def _named(_: click.Context, __: click.Parameter, value: str | None) -> str:
+def _check_id(_: click.Context, __: click.Parameter, value: str | None) -> str:
     """An id that was given; an empty one is that of a variable that nobody has set, and would start a run each time."""
     if value is not None and not value.strip():
         raise UsageError("--id is empty", hint="is the variable it comes from set? without --id, a name is made up")
@@ -146,7 +227,7 @@ def _named(_: click.Context, __: click.Parameter, value: str | None) -> str:
 
 
 _MORE: dict[str, dict[str, Any]] = {
-    "id": {"callback": _named},
+    "id": {"callback": _check_id},
     "backend": {"type": BACKEND},
     "agent": {"type": AGENT},
     "goto": {"type": STATE},
@@ -154,7 +235,7 @@ _MORE: dict[str, dict[str, Any]] = {
 """What the flags of these settings need besides their rows."""
 
 
-def table(kind: type[Struct], *where: str, instead: Mapping[str, Row] = {}) -> list[Row]:
+def flag_rows(kind: type[Struct], *where: str, instead: Mapping[str, Row] = {}) -> list[Row]:
     """The settings of a struct that have a flag in one of these commands; some with another row."""
     known = [instead.get(name, row) for name, row in rows(kind).items()]
     return [row for row in known if row.group and set(where) & set(row.where)]
@@ -162,26 +243,26 @@ def table(kind: type[Struct], *where: str, instead: Mapping[str, Row] = {}) -> l
 
 def _starting(*where: str, instead: Mapping[str, Row] = {}) -> list[Any]:
     """The flags of commands that start something."""
-    return [of_row(row) for kind in (Options, StartFlags, ShowFlags) for row in table(kind, *where, instead=instead)]
+    return [
+        flag_of(row) for kind in (Options, StartFlags, ShowFlags) for row in flag_rows(kind, *where, instead=instead)
+    ]
 
 
-_WORKFLOW = click.argument("path", type=click.Path(readable=False), shell_complete=names.workflow)
-"""The loader says it better if it cannot be read."""
 _ONCE = {
     "id": replace(OPTIONS["id"], about="Start once per KEY: starting it again does nothing.", metavar="KEY"),
     "detach": replace(rows(ShowFlags)["detach"], about="Accepted as for run: it is always so."),
 }
 """The flags of `run` that mean something else for `start`."""
-_KEPT = [replace(row, default=None) for row in table(Options, RESUME, CHANGE)]
+_KEPT = [replace(row, default=None) for row in flag_rows(Options, RESUME, CHANGE)]
 """A run that continues keeps what it had: there is no default."""
-_RESUMING = [*table(ResumeFlags, START), *_KEPT, *table(ShowFlags, START)]
+_RESUMING = [*flag_rows(ResumeFlags, START), *_KEPT, *flag_rows(ShowFlags, START)]
 
 
 def starting(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
     """The flags of `run`, handed over as one value."""
 
     def call(path: str, **given: Any) -> int:
-        return command(path, _read(StartFlags, given))
+        return command(path, _read_flags(StartFlags, given))
 
     return _documented([_WORKFLOW, *_starting(START, RUN)], call, command)
 
@@ -190,7 +271,7 @@ def starting_once(command: Callable[[str, StartFlags], int]) -> Callable[..., in
     """The flags of `start`, handed over as one value: those of `run`, always in the background."""
 
     def call(path: str, **given: Any) -> int:
-        return command(path, _read(StartFlags, given | {"detach": True}))
+        return command(path, _read_flags(StartFlags, given | {"detach": True}))
 
     return _documented([_WORKFLOW, *_starting(START, RUN, instead=_ONCE)], call, command)
 
@@ -201,7 +282,7 @@ def looping(own: Sequence[Any]) -> Callable[..., Any]:
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         def call(**given: Any) -> int:
             mine = {name: given.pop(name) for name in list(given) if name not in _SHARED}
-            return command(_read(StartFlags, given), **mine)
+            return command(_read_flags(StartFlags, given), **mine)
 
         return _documented([*own, *_starting(START)], call, command)
 
@@ -214,9 +295,9 @@ def continuing(*own: Any) -> Callable[..., Any]:
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         def call(**given: Any) -> int:
             mine = {name: given.pop(name) for name in list(given) if name not in _SHARED}
-            return command(_read(ResumeFlags, given), **mine)
+            return command(_read_flags(ResumeFlags, given), **mine)
 
-        return _documented([*own, *map(of_row, [*_CONTINUED, *table(ShowFlags, START)])], call, command)
+        return _documented([*own, *map(flag_of, [*_CONTINUED, *flag_rows(ShowFlags, START)])], call, command)
 
     return decorate
 
@@ -239,12 +320,12 @@ def resuming(command: Callable[[str | None, ResumeFlags], int]) -> Callable[...,
     """The flags of `resume`, handed over as one value."""
 
     def call(id_: str | None, **given: Any) -> int:
-        return command(id_, _read(ResumeFlags, given))
+        return command(id_, _read_flags(ResumeFlags, given))
 
-    return _documented([*map(of_row, _RESUMING)], call, command)
+    return _documented([*map(flag_of, _RESUMING)], call, command)
 
 
-def _read(kind: type[_Flags], given: dict[str, Any]) -> _Flags:
+def _read_flags(kind: type[_Flags], given: dict[str, Any]) -> _Flags:
     run = {name: given.pop(name) for name in OPTIONS if name in given}
     run["notify"] = tuple(map(arguments.notify_target, run.get("notify", ())))
     show = {name: given.pop(name) for name in rows(ShowFlags)}
@@ -258,22 +339,12 @@ def _documented(decorators: Sequence[Any], call: Callable[..., int], command: Ca
     return call
 
 
-_READ: dict[str, Callable[[Any], Any]] = {
-    "id": lambda value: arguments.check_text(value, "--id"),
-    "input": lambda value: texts.text(value, "--input"),
-    "variables": lambda pairs: dict(map(texts.variable, pairs)),
-    "overrides": texts.overrides,
-    "replies": texts.read,
-}
-"""What is typed, as a program would say it."""
-
-
 def options(flags: StartFlags) -> Options:
     """What was typed about the run that is to start; paths are relative to where they were typed."""
     found: dict[str, Any] = {}
     for name, value in _typed(flags.run).items():
         plain = list(value) if isinstance(value, tuple) else value
-        found[name] = _READ[name](plain) if name in _READ else plain
+        found[name] = _READERS[name](plain) if name in _READERS else plain
     if flags.cd:
         found["roots"] = [*map(os.path.abspath, found.get("roots", ()))]
     return Options(**found)

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from raymond import amounts, pasted
-from raymond.cli import names
-from raymond.cli.value import Value
+from raymond.cli import values
+from raymond.cli.values import Value
 from raymond.control import naming, runs
 from raymond.control.runs import RunRow
 from raymond.errors import UsageError
@@ -25,7 +25,9 @@ _DONE = 10
 @click.option("--all", "every", is_flag=True, help="The runs of all your projects.")
 @click.option("--here", is_flag=True, help="Only the runs of this project.")
 @click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="Only runs with this status.")
-@click.option("--project", metavar="DIR|NAME", shell_complete=names.project, help="Only the runs of this project.")
+@click.option(
+    "--project", metavar="DIR|NAME", shell_complete=values.complete_project, help="Only the runs of this project."
+)
 @click.option("--since", metavar="TIME", help="Only runs in which something happened since: 10m, 14:30, 2026-01-15.")
 @click.option("--limit", type=Value(amounts.count), metavar="N", help="Only N: those that need you, then the latest.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")

@@ -10,8 +10,7 @@ import click
 
 from raymond import amounts
 from raymond.cli import choice
-from raymond.cli.names import AGENT, RUN
-from raymond.cli.value import Value
+from raymond.cli.values import AGENT, RUN, Value
 from raymond.control import history, runs
 from raymond.control.follow import Follower
 from raymond.errors import UsageError

@@ -1,19 +1,25 @@
-"""Start a loop over items, whichever says what they are: sessions, tasks or stories."""
+"""Start a loop: its flags, the settings they make, and the start of a loop over sessions, tasks or stories."""
 
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Collection
+from typing import Annotated, Any
 
+import click
+from click.core import ParameterSource
+from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.cli import background, choice, dry_run, flags, foreground, loop_flags, loop_verbs, prompt
+from raymond import durations
+from raymond.cli import driving, dry_run, flags, loop_verbs, prompt
 from raymond.cli import run as runs_of
-from raymond.cli.flags import StartFlags
-from raymond.cli.loop_flags import MOST
+from raymond.cli.flags import StartFlags, flag_of, flag_rows
+from raymond.cli.values import Value
 from raymond.control import preview, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
+from raymond.control.settings import GIT, LIMITS, SWITCH, TASK, TEXT, Row, choice, count, duration, rows
 from raymond.control.start import Choices
 from raymond.errors import UsageError
 from raymond.faces import words
@@ -24,8 +30,107 @@ from raymond.loops import preflight as agendas
 from raymond.loops.documents import PLANS, RECORDS, Folder
 from raymond.loops.finding import Found
 from raymond.loops.preflight import Agenda
-from raymond.loops.settings import SESSION, Settings
+from raymond.loops.settings import ON_DIRTY, RALPH, SESSION, STORIES, TASKS, Settings
 from raymond.loops.starting import Draft
+from raymond.text import digits
+
+LIMITS_OF_LOOPS = {
+    SESSION: ("--max-sessions", 5, "Items"),
+    RALPH: ("--max-iterations", 10, "Iterations"),
+    TASKS: ("--max-iterations", 10, "Tasks"),
+    STORIES: ("--max-stories", 3, "Stories"),
+}
+"""The flag that limits what a loop counts, what holds without it, and what it counts."""
+_ITEMS, _ALL = (SESSION, TASKS, STORIES), (SESSION, TASKS, STORIES, RALPH)
+
+
+_ROWS = rows(Settings)
+DOCS = flag_of(_ROWS["docs"])
+_OF_RALPH = {
+    "max_failures": replace(
+        _ROWS["max_failures"], about="Iterations in a row in which the agent's program fails, until a person is asked."
+    ),
+}
+"""What means something else where there are no items."""
+
+
+_ONCE = ("id", "id_", "since", "source", "yes", "dry_run", "detach", "as_json", "resumes", "starts", "wait")
+"""Parameters that say nothing about the next start."""
+
+
+class OnceFlags(Struct):
+    """What is said about one start of a loop, and not kept with it."""
+
+    pin_prompt: Annotated[
+        bool, Row("Read the prompt once; changes of its file do not count.", SWITCH, TASK, where=(RALPH,))
+    ] = False
+    no_commit: Annotated[
+        bool, Row("Make no branch: what counts comes into the checkout at the end.", SWITCH, GIT, where=_ITEMS)
+    ] = False
+    on_dirty: Annotated[
+        str, Row("Whether agents find your uncommitted changes.", choice(*ON_DIRTY), GIT, where=_ALL)
+    ] = "snapshot"
+    since: Annotated[str, Row("Begin with this commit.", TEXT, GIT, flag="--from", metavar="REF", where=_ALL)] = ""
+    workflow: Annotated[
+        str,
+        Row(
+            "Run the workflow in DIR, made with eject.",
+            TEXT,
+            TASK,
+            metavar="DIR",
+            where=_ALL,
+        ),
+    ] = ""
+    yes: Annotated[bool, Row("Do not ask whether to resume a loop that was cut off.", SWITCH, TASK, where=_ALL)] = False
+
+
+def own_flags(loop: str, without: Collection[str] = ()) -> list[Any]:
+    """The flags of a loop that `run` does not have."""
+    flag, most, items = LIMITS_OF_LOOPS[loop]
+    limit = Row(f"{items} at most; 0: no limit.", count(0), LIMITS, default=most, flag=flag, often=True, name="most")
+    instead = _OF_RALPH if loop == RALPH else {}
+    found = [limit, *flag_rows(Settings, loop, instead=instead), *flag_rows(OnceFlags, loop)]
+    return [flag_of(row) for row in found if row.name not in without]
+
+
+def settings_of(loop: str, id: str, given: dict[str, Any], **more: Any) -> Settings:
+    """The settings that the flags of a loop make; `more` are those that no flag says."""
+    for flag, name in (("--branch", "branch"), ("--from", "since")):
+        if given[name] == "":
+            raise UsageError(f"{flag} is empty", hint="is the variable it comes from set?")
+    said = {name: given[name] for name in (*_ROWS, "most") if given.get(name) is not None}
+    said |= {"branch": _branch_of(id, given), "typed": _typed_flags()}
+    applies = bool(given.get("no_commit")) or given["branch"] == "current"
+    return Settings(**said | {"loop": loop, "applies": applies} | more)
+
+
+def _branch_of(id: str, given: dict[str, Any]) -> str:
+    """The branch of a loop: its own, or the one that was named."""
+    if given.get("no_commit"):
+        return ""
+    return given["branch"] if given["branch"] not in (None, "current") else f"raymond/{id}"
+
+
+def _typed_flags() -> dict[str, list[str]]:
+    """The flags that were typed, with their values, but for those that are about this one start."""
+    context, found = click.get_current_context(), {}
+    for param in context.command.params:
+        is_typed = context.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if is_typed and isinstance(param, click.Option) and param.name not in _ONCE:
+            value = context.params[param.name or ""]
+            values = value if isinstance(value, tuple) else (value,)
+            found[max(param.opts, key=len)] = [] if param.is_flag else [_written(param, one) for one in values]
+    return found
+
+
+def _written(option: click.Option, value: Any) -> str:
+    """A value of a flag as a person types it."""
+    if isinstance(option.type, Value) and option.type.read is duration:
+        return durations.written(value)
+    return digits(value) if isinstance(value, float) else str(value)
+
+
+# A start, as it was typed
 
 
 class Start:
@@ -43,12 +148,12 @@ class Start:
         begun = self.begin()
         if isinstance(begun, int):
             return begun
-        return (background.start if self.given.show.detach else foreground.drive)(begun, self.given.show)
+        return (driving.start_in_background if self.given.show.detach else driving.drive)(begun, self.given.show)
 
     def begin(self, **more: Any) -> RunHandle | int:
         """The run of a loop that has begun, with `more` settings that no flag says; the exit code if none has."""
         self.given, options, configuration = runs_of.choose(self.given)
-        foreground.check(self.given.show, dry=self.given.dry_run)
+        driving.check_log_file(self.given.show, dry=self.given.dry_run)
         options.id = starting.new_id(self.loop, self.given.run["id"], dry=self.given.dry_run)
         starting.check_new(options.id)
         checkout = preflight.folder_here(self.own["docs"], owned=(*RECORDS, *PLANS))
@@ -90,7 +195,7 @@ class Start:
     def _settings(self, options: Choices, checkout: Folder, more: dict[str, Any]) -> Settings:
         """The settings, with where agents work."""
         asks = prompt.can_ask() and not self.given.show.detach
-        settings = loop_flags.settings(self.loop, options.id, self.own, strict=options.strict, asks=asks)
+        settings = settings_of(self.loop, options.id, self.own, strict=options.strict, asks=asks)
         try:
             way, why, carry = place(self._workflow, options, checkout)
         except UsageError as error:
@@ -129,8 +234,8 @@ class Start:
             loop_verbs.tell(f"{handle.id}: {line}")
         if not settings.internal:
             loop_verbs.introduce(handle)
-            choice.warn_of_reach(handle)
-            choice.warn_of_company(handle)
+            driving.warn_of_reach(handle)
+            driving.warn_of_company(handle)
 
     def _nothing(self, agenda: Agenda) -> int:
         print(f"nothing to do: {agenda.nothing}")
@@ -151,7 +256,7 @@ class Start:
         print(f"queue:    {agenda.where}")
         for number, item in enumerate(agenda.selection.ready, 1):
             check = " && ".join(one.run for one in item.commands) or ("a person" if item.criteria else "no check")
-            later = "" if number <= most or item.group else f" (not in this run: {MOST[self.loop][0]})"
+            later = "" if number <= most or item.group else f" (not in this run: {LIMITS_OF_LOOPS[self.loop][0]})"
             print(said(f"  {number}. {item.title}: {check}{later}", sys.stdout))
         for title, why in agenda.passed():
             print(said(f"  -  {title}: {why}", sys.stdout))

@@ -1,14 +1,16 @@
-"""What loops have in common on the command line: status, stop, resume."""
+"""What the commands of loops do: status, stop, resume, and what makes a loop ready to go on."""
 
+import contextlib
 import json
+import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 import click
 from click.core import ParameterSource
 
 from raymond import pasted
-from raymond.cli import background, foreground, loop_questions, loop_resuming, moves, prompt
+from raymond.cli import driving, moves, prompt
 from raymond.cli.flags import CONTINUED, ResumeFlags, ShowFlags
 from raymond.control import inside, runs
 from raymond.control.handle import RunHandle
@@ -23,6 +25,31 @@ from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS, UNITS
 _HEEDED = CONTINUED | {"yes", "docs", "cd"}
 """Flags that count for a loop that is resumed as well."""
 _NAMES = {SESSION: "continuous session", RALPH: "ralph loop", TASKS: "task loop", STORIES: "story loop"}
+
+
+def prepare(run: RunHandle, *, asks: bool = True) -> None:
+    """Refuse where another loop is in the way; let a person say what becomes of an interrupted session.
+
+    Nothing is done about a run that another process drives, that has ended, or whose directory is gone: whoever takes
+    its lock says so.
+    """
+    folded = None if runs.is_driven(run.project.run(run.id)) else run.read()
+    if folded is None or folded.is_over or not os.path.isdir(folded.start.cwd):
+        return
+    loop = LoopRun(run.project, folded)
+    starting.check_alone(run.project, loop.checkout, loop.settings, loop.id)
+    resuming.check(loop)
+    resuming.save(loop, prompt.asker() if asks else None, tell)
+
+
+@contextlib.contextmanager
+def prepared(run: RunHandle) -> Iterator[None]:
+    """The same for one of several that are resumed in the background: the checkout is left to the next one then."""
+    try:
+        prepare(run, asks=False)
+        yield
+    finally:
+        starting.let_go()
 
 
 def tell(text: str) -> None:
@@ -178,7 +205,7 @@ def take_up(found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: 
         starting.check_alone(found.loop.project, found.checkout, found.loop.settings)
     status = found.status if found.status in resuming.QUESTIONS else "running"
     question = resuming.QUESTIONS[status].format(unit=UNITS[loop], session=found.session, most=found.most or "any")
-    if not loop_questions.agrees(question, yes=yes):
+    if not prompt.agrees(question, yes=yes):
         if answers:
             tell("nothing was resumed; everything stays as it is")
             return 1
@@ -191,12 +218,12 @@ def take_up(found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: 
     if resuming.waits(found.loop) and not (answers or prompt.can_ask()):
         tell(f"it waits for a person: raymond {loop} resume, or raymond answer {handle.id} continue")
         return 3
-    loop_resuming.prepare(handle)
+    prepare(handle)
     if status != "stopping":
         starting.go_on(found.loop)
-    moves.ask(handle, given)
+    moves.request_for(handle, given)
     resuming.answer(found.loop)
-    return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+    return (driving.start_in_background if given.show.detach else driving.drive)(handle, given.show)
 
 
 def unheeded(heeded: Collection[str]) -> list[str]:

@@ -11,7 +11,7 @@ import click
 from msgspec import Struct
 
 from raymond import pasted
-from raymond.cli import loop_questions, loop_verbs, prompt
+from raymond.cli import loop_verbs, prompt
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said, width_of
@@ -50,10 +50,10 @@ def status_init(docs: str, yes: bool, as_json: bool) -> int:
         loop_verbs.tell(line)
     medium = yes
     if not yes and prompt.can_ask() and not as_json:
-        if not loop_questions.agrees(f"Write {survey.documents.shown(PRD_STATUS)}? [Y/n]", yes=False):
+        if not prompt.agrees(f"Write {survey.documents.shown(PRD_STATUS)}? [Y/n]", yes=False):
             loop_verbs.tell("nothing was written")
             return 0
-        medium = survey.has_medium and loop_questions.wants("Take the medium ones too? [y/N]")
+        medium = survey.has_medium and prompt.wants("Take the medium ones too? [y/N]")
     elif not yes and survey.has_medium:
         loop_verbs.tell("only links with high confidence are taken: --yes takes the medium ones too")
     with _alone(survey.documents):
@@ -142,7 +142,7 @@ def import_(file: str, docs: str, kind: str | None, verify: str, yes: bool, dry_
     sys.stdout.flush()
     if not yes and not prompt.can_ask():
         raise UsageError("nothing was written: there is nobody to ask here", hint="if this is what you want, add --yes")
-    if not loop_questions.agrees(f"{prd_import.question(plan)} [Y/n]", yes=yes):
+    if not prompt.agrees(f"{prd_import.question(plan)} [Y/n]", yes=yes):
         loop_verbs.tell("nothing was written")
         return 0
     with _alone(plan.documents):

@@ -1,11 +1,30 @@
-"""Ask a person at this terminal for a line or a paste; nothing typed before counts."""
+"""Ask the person at this terminal: for a line, for a yes, for one of several runs."""
 
 import contextlib
+import os
 import select
 import sys
+from collections.abc import Callable
+
+import click
+
+from raymond.control import naming
+from raymond.control.naming import SeveralRuns
+from raymond.control.runs import RunRow
+from raymond.errors import UsageError
+from raymond.faces import table, words
+from raymond.faces.foreign_text import said, width_of
+from raymond.faces.table import Column
+from raymond.text import visible
 
 _SETTLED = 0.05
 """Seconds in which the rest of a paste arrives."""
+
+_YES, _NO = ("", "y", "yes"), ("n", "no")
+
+_RUN_COLUMNS = (Column(right=True), *naming.COLUMNS)
+_MAX_RUNS = 30
+"""Runs that are offered."""
 
 
 def can_ask() -> bool:
@@ -41,3 +60,104 @@ def _forget() -> None:
 
     with contextlib.suppress(termios.error):
         termios.tcflush(0, termios.TCIFLUSH)
+
+
+def asker() -> Callable[[str, tuple[str, ...]], str] | None:
+    """Asks the person at this terminal; None when there is none."""
+    return _choose if can_ask() else None
+
+
+def _choose(question: str, answers: tuple[str, ...]) -> str:
+    while True:
+        typed = _ask_or_abort(f"{question} {', '.join(answers[:-1])} or {answers[-1]}? [{answers[0]}] ")
+        fitting = [one for one in answers if one.startswith(typed)] if typed else [answers[0]]
+        if len(fitting) == 1:
+            return fitting[0]
+
+
+def agrees(question: str, *, yes: bool) -> bool:
+    """Whether a person wants it; without one at a terminal, yes."""
+    if yes or not can_ask():
+        print(said(f"{question} yes", sys.stderr), file=sys.stderr)
+        return True
+    while True:
+        typed = _ask_or_abort(f"{question} ")
+        if typed in (*_YES, *_NO):
+            return typed in _YES
+
+
+def wants(question: str) -> bool:
+    """Whether the person at this terminal wants it; without a word, no."""
+    while True:
+        typed = _ask_or_abort(f"{question} ")
+        if typed in ("", *_NO, *_YES):
+            return typed in _YES and typed != ""
+
+
+def _ask_or_abort(question: str) -> str:
+    """What was typed, in small letters; at Ctrl-D and Ctrl-C everything stays as it is."""
+    try:
+        return ask(question).strip().casefold()
+    except (EOFError, KeyboardInterrupt):
+        print("\nnot answered; everything stays as it is", file=sys.stderr)
+        raise click.Abort from None
+
+
+# Several runs
+
+
+def can_ask_on_stderr() -> bool:
+    """Whether a person sees what is written and can type."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def pick_run(several: SeveralRuns) -> RunRow:
+    """The run of the number that is typed; nothing typed, or something else, asks again."""
+    offered = several.candidates[:_MAX_RUNS]
+    rows = [(str(number), *cells) for number, cells in enumerate(naming.cells(offered), 1)]
+    mark = table.cut_mark(sys.stderr)
+    lines = [visible(str(several)), *table.lines(_RUN_COLUMNS, rows, width_of(sys.stderr), mark)]
+    if several.candidates[_MAX_RUNS:]:
+        lines.append(f"... and {len(several.candidates) - _MAX_RUNS} more: raymond list --all")
+    print("\n".join(lines), file=sys.stderr)
+    while True:
+        typed = ask_on_stderr(f"which one? 1-{len(offered)} > ")
+        if typed.isascii() and typed.isdigit() and 0 < int(typed[:9]) <= len(offered):
+            return offered[int(typed) - 1]
+        if typed:
+            print(f"type a number from 1 to {len(offered)}; Ctrl-C ends this", file=sys.stderr)
+
+
+def ask_on_stderr(question: str) -> str:
+    """What a person types, without blanks around it; what was typed before the question was shown does not count."""
+    import termios
+
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    typed = b""
+    while not typed.endswith(b"\n"):
+        piece = os.read(sys.stdin.fileno(), 4096)
+        if not piece:
+            raise click.Abort
+        typed += piece
+    return typed.decode("utf-8", "replace").strip()
+
+
+def agrees_on_stderr(question: str) -> bool:
+    """Whether a person says yes."""
+    while True:
+        typed = ask_on_stderr(f"{question} [y/n] ").lower()
+        if typed in ("y", "yes", "n", "no"):
+            return typed.startswith("y")
+
+
+def agrees_to_all(verb: str, count: int, *, yes: bool, alone: bool) -> bool:
+    """Whether to go ahead; `alone` says whether to do so where nobody can be asked."""
+    if yes:
+        return True
+    if can_ask_on_stderr():
+        return agrees_on_stderr(f"{verb} {words.many(count, 'run')}?")
+    if alone:
+        return True
+    raise UsageError(f"cannot ask whether to {verb} them without a terminal", hint="add --yes if you mean all of these")

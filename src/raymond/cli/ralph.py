@@ -10,21 +10,9 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from raymond.cli import (
-    background,
-    choice,
-    dry_run,
-    flags,
-    foreground,
-    gate,
-    loop_flags,
-    loop_group,
-    loop_start,
-    loop_verbs,
-)
+from raymond.cli import driving, dry_run, flags, gate, loop_commands, loop_start, loop_verbs
 from raymond.cli import run as runs_of
-from raymond.cli.flags import StartFlags
-from raymond.cli.help import NAMES, Command, Starting
+from raymond.cli.flags import HELP_NAMES, Command, StartFlags
 from raymond.control import preview, runs
 from raymond.control.gate import Where, try_out
 from raymond.control.start import Choices
@@ -38,10 +26,30 @@ from raymond.loops.documents import Folder
 from raymond.loops.ledger import Ledger
 from raymond.loops.settings import RALPH, Settings
 
-_OWN = (click.argument("prompt", type=click.Path()), *loop_flags.own(RALPH))
+
+class Starting(click.Group):
+    """A group whose first word, when it is none of its commands, is what `start` starts with."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert `start`, which may be left out."""
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["start", *args]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Those of `start`."""
+        return self.commands["start"].collect_usage_pieces(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The flags of `start`, then the other commands."""
+        self.commands["start"].format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
 
 
-@click.group("ralph", cls=Starting, context_settings=NAMES, no_args_is_help=False)
+_OWN = (click.argument("prompt", type=click.Path()), *loop_start.own_flags(RALPH))
+
+
+@click.group("ralph", cls=Starting, context_settings=HELP_NAMES, no_args_is_help=False)
 def command() -> None:
     """Send a prompt file to a fresh agent again and again: `ralph PROMPT.md` is `ralph start PROMPT.md`."""
 
@@ -51,7 +59,7 @@ def command() -> None:
 def start(given: StartFlags, prompt: str, **own: Any) -> int:
     """Start the loop over PROMPT, or resume the one that was cut off here."""
     given, options, configuration = runs_of.choose(given)
-    foreground.check(given.show, dry=given.dry_run)
+    driving.check_log_file(given.show, dry=given.dry_run)
     id = starting.new_id(RALPH, given.run["id"], dry=given.dry_run)
     starting.check_new(id)
     options.id = id
@@ -102,9 +110,9 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     if found and found.state:
         finding.archive(checkout, RALPH)
     loop_verbs.introduce(handle)
-    choice.warn_of_reach(handle)
-    choice.warn_of_company(handle)
-    return (background.start if given.show.detach else foreground.drive)(handle, given.show)
+    driving.warn_of_reach(handle)
+    driving.warn_of_company(handle)
+    return (driving.start_in_background if given.show.detach else driving.drive)(handle, given.show)
 
 
 def _rehearse(made: preview.Preview, settings: Settings, where: list[str], *, as_json: bool) -> int:
@@ -172,7 +180,7 @@ def _settings(id: str, prompt: str, own: dict[str, Any]) -> Settings:
                 f"--{name} is empty", hint=f"leave it out, or say what --{name} is: a variable may not be set"
             )
     prompt, pin = os.path.relpath(prompt), text if own["pin_prompt"] else ""
-    return loop_flags.settings(RALPH, id, own, prompt=prompt, pin=pin, attempts=1)
+    return loop_start.settings_of(RALPH, id, own, prompt=prompt, pin=pin, attempts=1)
 
 
 def _read(prompt: str) -> str:
@@ -203,4 +211,4 @@ def _first_line(settings: Settings) -> str:
     return "; ".join(parts)
 
 
-loop_group.add_to(command, RALPH, starting.PLAIN)
+loop_commands.add_to(command, RALPH, starting.PLAIN)

@@ -1,18 +1,30 @@
-"""`raymond resume`: continue a run that was stopped, paused or killed."""
+"""`raymond resume`: continue a run that was stopped, paused, killed or answered, or all that were cut off."""
 
+import os
 import sys
 
 import click
+from msgspec.structs import replace
 
-from raymond.cli import background, choice, flags, foreground, moves
-from raymond.cli.flags import ResumeFlags
-from raymond.cli.help import Command
-from raymond.cli.names import RUN
-from raymond.cli.resume_usage import check, pair
-from raymond.control import inside, naming, request, reviews, runs
-from raymond.control.drive import Resumption
+from raymond.cli import choice, driving, flags, moves, prompt
+from raymond.cli.driving import NotStarted
+from raymond.cli.flags import Command, ResumeFlags, ShowFlags
+from raymond.cli.moves import check, pair
+from raymond.cli.values import RUN
+from raymond.control import drive, handle, inside, left_requests, naming, request, reviews, runs
+from raymond.control.drive import LeftOut, Resumption
 from raymond.control.handle import RunHandle
+from raymond.control.runs import RunRow
+from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import errors, summary, words
+from raymond.faces.foreign_text import said
+from raymond.faces.summary import next_command
+from raymond.text import visible
+
+_AFTER_ANSWER = Resumption(retries=False, by_itself=True)
+"""Somebody has said what they want of one agent: those that failed or are paused stay so."""
+ANSWER_KEPT = 5
+"""The exit code when the answer is kept and the run does not continue."""
 
 
 @click.command("resume", cls=Command)
@@ -33,9 +45,7 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         retries=not given.agent,
     )
     if given.every or given.here:
-        from raymond.cli import resume_all
-
-        return resume_all.resume(given, how)
+        return resume_all(given, how)
     run = choice.change(id_, "change" if given.agent or given.changes else "resume")
     if not id_ and naming.actable([runs.row(run.project, run.id)], "resume"):
         print(f"resuming {run.id}", file=sys.stderr)
@@ -43,19 +53,19 @@ def command(id_: str | None, given: ResumeFlags) -> int:
     if given.show.notify:
         inside.check_person("resume --notify")
     run.trusts_now = given.run["trust_project"]
-    foreground.check(given.show)
+    driving.check_log_file(given.show)
     if given.renew or given.show.detach or given.changes or given.agent or given.cd:
         folded = run.read()
         if folded.final_status == "cancelled" or (folded.is_over and not given.agent and not given.cd):
-            return foreground.drive(run, given.show, how)
+            return driving.drive(run, given.show, how)
         if not runs.is_driven(run.project.run(run.id)):
             request.check_limits(folded, given.changes)
     if given.cd:
         run = _move(run, given)
     if run.start.loop:
-        from raymond.cli import loop_resuming
+        from raymond.cli import loop_verbs
 
-        loop_resuming.prepare(run, asks=False)
+        loop_verbs.prepare(run, asks=False)
     if given.renew:
         from raymond.control.upgrade import upgrade
 
@@ -68,14 +78,14 @@ def command(id_: str | None, given: ResumeFlags) -> int:
         from raymond.control import upgrade as upgrades
 
         upgrades.check(run.project, run.read())
-    left = moves.ask(run, given)
+    left = moves.request_for(run, given)
     if left:
         print(left, file=sys.stderr)
         return 0
     if reviews.nothing_else(run.project, run.id):
         return _wait_for_person(run, given)
-    choice.warn_of_company(run)
-    return (background.start if given.show.detach else foreground.drive)(run, given.show, how)
+    driving.warn_of_company(run)
+    return (driving.start_in_background if given.show.detach else driving.drive)(run, given.show, how)
 
 
 def _wait_for_person(run: RunHandle, given: ResumeFlags) -> int:
@@ -97,3 +107,140 @@ def _move(run: RunHandle, given: ResumeFlags) -> RunHandle:
     for agent in moving.fresh(before, moved.lost):
         print(f"{agent} continues without its conversation, which could not be brought along", file=sys.stderr)
     return RunHandle(project, run.id, trusts_now=run.trusts_now)
+
+
+# All that were cut off
+
+
+def resume_all(given: ResumeFlags, how: Resumption) -> int:
+    """Show the runs that were interrupted and their budgets, ask if somebody is here, and resume them.
+
+    Where nobody is, as under cron, they are resumed: what a person stopped is not among them.
+    """
+    how = replace(how, by_itself=True)
+    rows, worst = _interrupted(here=given.here)
+    if rows and not given.show.quiet:
+        choice.show(rows)
+    if not rows and not given.show.quiet and prompt.can_ask_on_stderr():
+        print("nothing to resume", file=sys.stderr)
+    if given.dry_run:
+        for row in rows:
+            print(row.workflow_id)
+        return worst
+    if rows and not prompt.agrees_to_all("resume", len(rows), yes=given.yes, alone=True):
+        print("nothing was resumed", file=sys.stderr)
+        return 1
+    for row in rows:
+        run = handle.from_row(row)
+        run.trusts_now = given.run["trust_project"]
+        worst = max(worst, _resume_one(run, given.show, how))
+    return worst
+
+
+def _resume_one(run: RunHandle, show: ShowFlags, how: Resumption) -> int:
+    """Resume one of them; what somebody else has resumed, stopped or ended since it was listed is no failure."""
+    try:
+        failed = _launch(run, show, how)
+    except Error as error:
+        failed = NotStarted(error.exit_code, errors.error(error))
+    if failed is None:
+        driving.announce(run, show)
+    elif failed.is_driven:
+        print(f"{run.id} is running already", file=sys.stderr)
+    elif failed.is_left:
+        print(visible(failed.trouble), file=sys.stderr)
+    else:
+        print(f"{run.id} was not resumed\n{failed.trouble}", file=sys.stderr)
+        return failed.code
+    return 0
+
+
+def _launch(run: RunHandle, show: ShowFlags, how: Resumption) -> NotStarted | None:
+    show = driving.with_last_log(run, show)
+    if not run.start.loop:
+        return driving.launch(run, show, how)
+    from raymond.cli import loop_verbs
+
+    with loop_verbs.prepared(run):
+        return driving.launch(run, show, how)
+
+
+def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
+    """The runs to resume, and the exit code that follows from those that cannot be read."""
+    rows: list[RunRow] = []
+    worst = 0
+    if here and not runs.here().ids():
+        print(errors.error(naming.nothing_in(runs.here())).removeprefix("error: "), file=sys.stderr)
+    for root, why in runs.unreadable(every=not here).items():
+        worst = max(worst, _tell_error(Error(f"{root}: {why}", hint="the runs of this project were not looked at")))
+    for project in runs.projects_of(every=not here):
+        for found in drive.resumable(project):
+            if isinstance(found, Error):
+                worst = max(worst, _tell_error(found))
+            elif isinstance(found, LeftOut):
+                print(said(f"{found.id} is left out: {found.why}; {found.then}", sys.stderr), file=sys.stderr)
+            elif not here and not os.path.isdir(project.tree):
+                print(said(f"{found} is left out: {project.tree} is gone", sys.stderr), file=sys.stderr)
+            else:
+                rows.append(runs.row(project, found))
+    return rows, worst
+
+
+def _tell_error(error: Error) -> int:
+    print(errors.error(error), file=sys.stderr)
+    return error.exit_code
+
+
+# After an answer
+
+
+def continue_run(run: RunHandle, *, attach: bool, verb: str = "answered") -> int:
+    """Continue a run that no process drives; with `attach`, here. `verb` says what somebody has just done."""
+    if not attach and drive.asked_by_step():
+        print(f"{verb}; {left_requests.onward(run.project, run.id)}", file=sys.stderr)
+        return 0
+    try:
+        request.check_resume(run.project, run.start)
+        if run.start.loop:
+            from raymond.cli import loop_verbs
+
+            loop_verbs.prepare(run, asks=False)
+        return _continue_here(run) if attach else _continue_in_background(run, verb)
+    except NotContinued as left:
+        return _tell_kept(run, str(left), verb, is_told=bool(left.again))
+    except Error as error:
+        return _tell_kept(run, errors.error(error), verb, is_told=bool(error.again))
+
+
+def _continue_here(run: RunHandle) -> int:
+    try:
+        return driving.drive(run, driving.with_last_log(run, ShowFlags()), _AFTER_ANSWER)
+    except RunBusy as busy:
+        if not busy.drives:
+            raise
+        from raymond.cli import wait
+
+        return wait.watch(run)  # somebody has resumed it since, and has read the answer
+
+
+def _continue_in_background(run: RunHandle, verb: str) -> int:
+    failed = driving.launch(run, driving.with_last_log(run, ShowFlags()), _AFTER_ANSWER)
+    if failed and not failed.is_driven:
+        return _tell_kept(run, failed.trouble, verb, is_told=failed.is_told)
+    print(f"{verb}; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)
+    return 0
+
+
+def _tell_kept(run: RunHandle, why: str, verb: str, *, is_told: bool = False) -> int:
+    """Say why the run does not continue, unless another process has driven it to its end meanwhile.
+
+    `is_told`: the reason ends in the command that continues it, or ends it.
+    """
+    now = run.read()
+    if now.is_over:
+        print(f"{verb}; {run.id} has ended: raymond logs {run.id}", file=sys.stderr)
+        return 0
+    kept = "the answer is kept" if verb == "answered" else f"it is {verb}"
+    then = "" if is_told else f"; to continue: {next_command(now)}"
+    print(f"{why}\n{kept}, nothing was started{then}", file=sys.stderr)
+    return ANSWER_KEPT

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from raymond import pasted
-from raymond.cli import background, choice, flags, foreground, streams, texts
-from raymond.cli.flags import StartFlags
-from raymond.cli.help import Command
+from raymond.cli import driving, flags, terminal, texts
+from raymond.cli.flags import Command, StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
 from raymond.control.settings import KEYS
@@ -36,7 +35,7 @@ def command(path: str, given: StartFlags) -> int:
     run = start.begin_here(loaded, options)
     with begun(run.id):
         warn(run, path)
-        return (background.start if given.show.detach else foreground.drive)(run, given.show)
+        return (driving.start_in_background if given.show.detach else driving.drive)(run, given.show)
 
 
 def prepared(path: str, given: StartFlags) -> tuple[Loaded, StartFlags, start.Choices]:
@@ -47,7 +46,7 @@ def prepared(path: str, given: StartFlags) -> tuple[Loaded, StartFlags, start.Ch
     _check(path, given)
     loaded = start.load(path, texts.overrides(given.run["overrides"]))
     given, options, _ = choose(given)
-    foreground.check(given.show)
+    driving.check_log_file(given.show)
     return loaded, given, options
 
 
@@ -55,8 +54,8 @@ def warn(run: RunHandle, path: str) -> None:
     """Say what is doubtful about a run that has just begun."""
     if run.warnings:
         _warn(run, path)
-    choice.warn_of_reach(run)
-    choice.warn_of_company(run)
+    driving.warn_of_reach(run)
+    driving.warn_of_company(run)
 
 
 def rehearse(path: str, given: StartFlags) -> int:
@@ -69,7 +68,7 @@ def rehearse(path: str, given: StartFlags) -> int:
         _check(path, given)
         loaded = start.load(path, texts.overrides(given.run["overrides"]))
         given, options, settings = choose(given)
-        foreground.check(given.show, dry=True)
+        driving.check_log_file(given.show, dry=True)
         # With --json every finding is in the document, and the exit code says that it would be refused.
         refuses, options.strict = options.strict, options.strict and not given.show.as_json
         made = preview.dry_run(loaded, options, settings)
@@ -118,7 +117,7 @@ def choose(given: StartFlags) -> tuple[StartFlags, start.Choices, config.Config]
     if settings.unused:
         _mention_unused(settings)
     options = start.configured(typed, settings, config.site_rules())
-    options.apart, options.recording = given.show.detach, foreground.recording(given.show)
+    options.apart, options.recording = given.show.detach, driving.recording_of(given.show)
     return given, options, settings
 
 
@@ -149,7 +148,7 @@ def begun(id: str) -> Iterator[None]:
     except JournalError as error:
         error.hint = error.hint.replace("then try again", f"then {resume}")
         raise
-    except streams.Unwritten as error:
+    except terminal.Unwritten as error:
         error.add_note(f"`raymond status {id}`")  # which tells the same
         raise
     except (OSError, ImportError, MemoryError) as error:

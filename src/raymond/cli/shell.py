@@ -3,7 +3,7 @@
 import click
 
 from raymond.cli import choice
-from raymond.cli.names import AGENT, RUN
+from raymond.cli.values import AGENT, RUN
 from raymond.control import inside, workspaces
 
 

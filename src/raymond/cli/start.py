@@ -10,10 +10,9 @@ import click
 import msgspec
 
 from raymond import pasted
-from raymond.cli import background, flags, foreground, run
-from raymond.cli.background import NotStarted
-from raymond.cli.flags import ShowFlags, StartFlags
-from raymond.cli.help import Command
+from raymond.cli import driving, flags, run
+from raymond.cli.driving import NotStarted
+from raymond.cli.flags import Command, ShowFlags, StartFlags
 from raymond.control import start
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
@@ -119,12 +118,12 @@ def _begun(before: Repetition) -> Begun:
 def _begin(begun: RunHandle, show: ShowFlags) -> int:
     """Drive the run that this process has begun, unless a repetition was faster: then that one drives it."""
     if not show.quiet:
-        background.introduce(begun)
+        driving.print_first_line(begun)
     failed = _launch(begun, show)
     if failed and not _is_cared_for(begun, failed):
         print(failed.trouble, file=sys.stderr)
         return failed.code
-    background.tell_log(begun, show)
+    driving.tell_log(begun, show)
     return _print(Begun(workflow_id=begun.id, started=True), show)
 
 
@@ -138,7 +137,7 @@ def _repeat(before: Repetition, show: ShowFlags) -> int:
         if before.same_input and not show.quiet:
             print(_known(id), file=sys.stderr)
         return _print(again, show)
-    failed = _launch(before.handle, foreground.as_before(before.handle, show))
+    failed = _launch(before.handle, driving.with_last_log(before.handle, show))
     if failed and not _is_cared_for(before.handle, failed):
         print(f"{id} was started before, no process runs it, and it was not continued", file=sys.stderr)
         print(failed.trouble, file=sys.stderr)
@@ -148,7 +147,7 @@ def _repeat(before: Repetition, show: ShowFlags) -> int:
         print(what, file=sys.stderr)
         return _print(again, show)
     print(f"{id} was started before, and no process was running it: it continues", file=sys.stderr)
-    background.tell_log(before.handle, show)
+    driving.tell_log(before.handle, show)
     return _print(msgspec.structs.replace(again, continued=True, status="running"), show)
 
 
@@ -156,7 +155,7 @@ def _launch(handle: RunHandle, show: ShowFlags) -> NotStarted | None:
     """Drive the run, also if another start holds its lock for a moment without driving it yet."""
     until = time.monotonic() + _PATIENCE
     while True:
-        failed = background.launch(handle, show, _HOW)
+        failed = driving.launch(handle, show, _HOW)
         if not failed or not failed.is_briefly_held or time.monotonic() > until:
             return failed
         time.sleep(_PAUSE)

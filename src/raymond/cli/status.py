@@ -5,7 +5,7 @@ import sys
 import click
 
 from raymond.cli import choice
-from raymond.cli.names import RUN
+from raymond.cli.values import RUN
 from raymond.control import history, runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen

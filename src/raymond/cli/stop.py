@@ -1,4 +1,4 @@
-"""`raymond stop`: stop a run, one agent of it, or all runs."""
+"""`raymond stop` and `cancel`: stop a run, one agent of it, or all runs; end runs for good."""
 
 import sys
 from functools import partial
@@ -6,8 +6,8 @@ from functools import partial
 import click
 
 from raymond import pasted
-from raymond.cli import choice, delivery, many
-from raymond.cli.names import AGENT, RUN
+from raymond.cli import choice, delivery, prompt
+from raymond.cli.values import AGENT, RUN
 from raymond.control import handle, inside, left_requests, naming, request, runs
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
@@ -36,7 +36,7 @@ def command(ids: tuple[str, ...], now: bool, agent: str | None, every: bool, her
             "--agent needs the id of one run",
             hint=f"raymond stop {pasted.word(ids[0], 'ID')} {pasted.flag('--agent', agent, 'A')}",
         )
-    return many.each(
+    return choice.for_each(
         [choice.change(id_, "stop") for id_ in dict.fromkeys(ids) or [None]], partial(_stop, now=now, agent=agent)
     )
 
@@ -44,10 +44,10 @@ def command(ids: tuple[str, ...], now: bool, agent: str | None, every: bool, her
 def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:
     project, id, face = run.project, run.id, Lines()
     if run.start.loop and not (agent or now):
-        from raymond.cli import internal_mode, loop_verbs
+        from raymond.cli import loop_commands, loop_verbs
         from raymond.loops.loop_run import LoopRun
 
-        return loop_verbs.stop_it(LoopRun(project, run.read()), internal_mode.end)
+        return loop_verbs.stop_it(LoopRun(project, run.read()), loop_commands.end_between_items)
     if agent:
         agent = naming.agent_meant(project, id, agent)
         done = request.pause(project, id, agent, now=now, face=face)
@@ -66,8 +66,26 @@ def _every(*, now: bool, here: bool, yes: bool) -> int:
     if not rows:
         print("nothing is running", file=sys.stderr)
         return 0
-    many.show(rows)
-    if not many.agrees("stop", len(rows), yes=yes, alone=False):
+    choice.show(rows)
+    if not prompt.agrees_to_all("stop", len(rows), yes=yes, alone=False):
         print("nothing was stopped", file=sys.stderr)
         return 1
-    return many.each([handle.from_row(row) for row in rows], partial(_stop, now=now))
+    return choice.for_each([handle.from_row(row) for row in rows], partial(_stop, now=now))
+
+
+@click.command("cancel")
+@click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
+@click.option("--force", is_flag=True, help="Even if a process on another machine may still drive it.")
+def cancel(ids: tuple[str, ...], force: bool) -> int:
+    """End the runs ID and their running steps for good: none can be resumed. What they did stays in their journals."""
+    return choice.for_each(
+        [choice.change(id_, "cancel") for id_ in dict.fromkeys(ids) or [None]], partial(_cancel, force=force)
+    )
+
+
+def _cancel(found: RunHandle, *, force: bool) -> int:
+    id = found.id
+    done = request.cancel(found.project, id, force=force, face=Lines())
+    told = delivery.words(done, id) or f"{id} is cancelled; to remove it: raymond clean {id}"
+    print("\n".join([told, *delivery.leftovers(done, id, now=True)]), file=sys.stderr)
+    return 0

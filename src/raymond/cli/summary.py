@@ -9,7 +9,7 @@ import msgspec
 
 from raymond import durations, pasted
 from raymond.cli import choice
-from raymond.cli.names import RUN
+from raymond.cli.values import RUN
 from raymond.control import history, runs
 from raymond.errors import Error, UsageError
 from raymond.faces import listing, words

@@ -1,4 +1,4 @@
-"""`raymond wait`: wait for a run to end."""
+"""`raymond wait`: wait for a run to end, or watch it until then."""
 
 import sys
 import time
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from raymond.cli import choice, many
-from raymond.cli.names import RUN
-from raymond.cli.value import Value
+from raymond.cli import choice, terminal
+from raymond.cli.values import RUN, Value
 from raymond.control import left_requests, runs
 from raymond.control.follow import Follower
 from raymond.control.handle import RunHandle
@@ -20,7 +19,6 @@ from raymond.faces.foreign_text import said
 
 if TYPE_CHECKING:
     from raymond import Run
-
 
 _TIMED_OUT = 124
 """As of timeout(1)."""
@@ -37,7 +35,7 @@ def command(ids: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     """
     until = inf if timeout is None else time.monotonic() + timeout
     found = [choice.find(id_, "wait") for id_ in dict.fromkeys(ids) or [None]]
-    return many.each(found, partial(_wait, until=until, as_json=as_json))
+    return choice.for_each(found, partial(_wait, until=until, as_json=as_json))
 
 
 def _wait(found: RunHandle, *, until: float, as_json: bool) -> int:
@@ -47,14 +45,14 @@ def _wait(found: RunHandle, *, until: float, as_json: bool) -> int:
         return _TIMED_OUT
     seen = found.read()
     if not as_json:
-        return tell(found, seen)
+        return tell_end(found, seen)
     left, whole = left_requests.of(found.project, seen), runs.whole(found.project, found.id)
     return summary.tell_ending(
         seen, runs.undriven_status(seen), as_json=whole, left=left.lines(), then=left.next_command
     )
 
 
-def tell(found: RunHandle, seen: "Run") -> int:
+def tell_end(found: RunHandle, seen: "Run") -> int:
     """Report on a run without a driver, including requests that were never handled; its exit code."""
     left = left_requests.of(found.project, seen)
     if seen.start.loop:
@@ -69,3 +67,36 @@ def tell(found: RunHandle, seen: "Run") -> int:
         sys.stdout.write(loop_summary.elsewhere(loop))
         return code
     return summary.tell_ending(seen, runs.undriven_status(seen), left=left.lines(), then=left.next_command)
+
+
+def watch(found: RunHandle) -> int:
+    """Watch a run until nobody drives it; its exit code."""
+    seen = watch_until_left(found)
+    return tell_end(found, seen) if seen else 0
+
+
+def watch_until_left(found: RunHandle) -> "Run | None":
+    """Watch a run until nobody drives it; None when the person left it running."""
+    project, id = found.project, found.id
+    follower = Follower(project, id)
+    follower.look()
+    if not follower.pid:
+        return follower.run
+    from raymond.control.attach import attach
+
+    face = terminal.face(watches=True)
+    if follower.run.start.loop:
+        from raymond.loops import telling
+
+        telling.dress(face, project)
+    try:
+        attach(project, id, follower, face, f"watching {id}; Ctrl-C leaves it running")
+    except KeyboardInterrupt:
+        face.close()
+        print(
+            f"detached; {id} is still running: raymond attach {id} returns, raymond stop {id} stops it",
+            file=sys.stderr,
+        )
+        return None
+    face.close()
+    return follower.run

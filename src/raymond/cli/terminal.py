@@ -1,4 +1,4 @@
-"""What the command prints for people: nothing in it controls their terminal, whatever was forgotten on the way here."""
+"""The terminal of a command: streams that do not let a text control it, and the face that it shows."""
 
 import io
 import os
@@ -9,6 +9,8 @@ from raymond.text import safe
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+    from raymond.faces import Face
 
 
 class Unwritten(OSError):
@@ -110,3 +112,21 @@ def _named(stream: TextIO) -> TextIO:
 def unguarded(stream: TextIO) -> TextIO:
     """For a face that draws: it lets nothing through by itself."""
     return stream.unguarded if isinstance(stream, Guarded) else stream
+
+
+def face(*, quiet: bool = False, plain: bool = False, watches: bool = False) -> "Face":
+    """What a person sees on stderr; with `plain` always lines, with `quiet` only what steps print.
+
+    It `watches` a run that another process drives.
+    """
+    if sys.stderr.isatty() and not plain and not quiet:
+        from raymond.faces.live import Live, usable
+        from raymond.redaction import Secrets
+
+        if usable(sys.stderr):
+            stdin = 0 if os.isatty(0) else -1
+            refuses = Secrets.of(os.environ).find
+            return Live(unguarded(sys.stderr), stdin=stdin, refuses=refuses, watches=watches)
+    from raymond.faces.lines import Lines
+
+    return Lines(quiet=quiet)

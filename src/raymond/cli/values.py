@@ -1,5 +1,6 @@
-"""The names that commands take: never empty, as those of a variable that is not set are, and completed by shells."""
+"""What commands take: values, read as settings are, and names, which are never empty and which shells complete."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -8,6 +9,22 @@ from raymond.errors import UsageError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+
+class Value(click.ParamType[Any]):
+    """What a reader makes of a text; what is no text was made by one."""
+
+    name = "value"
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self.read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value."""
+        try:
+            return self.read(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(f"'{value}' is not {error}", param, ctx)
 
 
 class Name(click.ParamType[str]):
@@ -30,9 +47,9 @@ class Name(click.ParamType[str]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem[str]]":
         """The names there are."""
-        from raymond.cli import completing
+        from raymond.cli import completion
 
-        return completing.offered(_known(self._kind, ctx, incomplete), incomplete)
+        return completion.offer(_known(self._kind, ctx, incomplete), incomplete)
 
 
 RUN = Name("run", "id of the run", "raymond list --all shows the ids of all runs")
@@ -60,32 +77,32 @@ def _known(kind: str, ctx: click.Context, begins: str) -> list[tuple[str, str]]:
             return [(name, "backend") for name in candidates.backends()]
 
 
-def answered(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+def complete_answer(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """For `answer`: a run that asks, then an agent of it that asks; an answer is never proposed."""
-    from raymond.cli import completing
+    from raymond.cli import completion
     from raymond.control import candidates
 
     words = ctx.params.get("words") or ()
     if not words:
-        return completing.offered(_known("run", ctx, incomplete), incomplete)
-    return completing.offered(candidates.agents(words[0], asking=True), incomplete) if len(words) == 1 else []
+        return completion.offer(_known("run", ctx, incomplete), incomplete)
+    return completion.offer(candidates.agents(words[0], asking=True), incomplete) if len(words) == 1 else []
 
 
-def workflow(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+def complete_workflow(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Workflows that lie nearby, and every other file."""
     from click.shell_completion import CompletionItem
 
-    from raymond.cli import completing
+    from raymond.cli import completion
     from raymond.control import candidates
 
-    near = completing.offered([(path, "workflow") for path in candidates.workflows()], incomplete)
+    near = completion.offer([(path, "workflow") for path in candidates.workflows()], incomplete)
     return [*near, CompletionItem(incomplete, type="file")]
 
 
-def project(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+def complete_project(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """The names of the projects that have runs."""
-    from raymond.cli import completing
+    from raymond.cli import completion
     from raymond.control import runs
 
     trees = [one.tree for one in runs.projects_of(every=True) if one.ids()]
-    return completing.offered([(tree.rpartition("/")[2], tree) for tree in trees], incomplete)
+    return completion.offer([(tree.rpartition("/")[2], tree) for tree in trees], incomplete)

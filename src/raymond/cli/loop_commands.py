@@ -1,4 +1,7 @@
-"""`next` and `record`: another program has the items of a loop done by agents of its own (internal mode)."""
+"""The commands that loops have besides their start, with those of internal mode: `next` and `record`.
+
+In internal mode, another program has the items of a loop done by agents of its own.
+"""
 
 import contextlib
 import io
@@ -11,23 +14,25 @@ from typing import Any
 
 import click
 
-from raymond.cli import background, loop_flags, loop_verbs, texts
-from raymond.cli.flags import ShowFlags, StartFlags
-from raymond.cli.help import Command
-from raymond.cli.loop_start import Start
-from raymond.cli.value import Value
-from raymond.control import request, runs
+from raymond.cli import driving, flags, loop_start, loop_verbs, texts
+from raymond.cli.flags import Command, ResumeFlags, ShowFlags, StartFlags
+from raymond.cli.loop_start import DOCS, Start
+from raymond.cli.values import Value
+from raymond.control import inside, request, runs
 from raymond.control.handle import RunHandle
 from raymond.control.settings import duration
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
 from raymond.language.refusal import Refusal
-from raymond.loops import attempt, ending, finding, report, starting
+from raymond.loops import attempt, ending, finding, person, report, starting
 from raymond.loops.formats.foreign_text import cut
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.next_item import LEASE
+from raymond.loops.settings import RALPH, STORIES, TASKS
 from raymond.loops.telling import Narrator
 from raymond.redaction import Secrets
+
+FROM_CHECKOUT = "Take over what you edited in the checkout."
 
 _Document = dict[str, Any]
 _WITHOUT = {"pause", "closing", "workflow", "yes", "create_tasks"}
@@ -46,7 +51,51 @@ _WAITS = 3
 """The exit code when a person has to decide first."""
 
 
-def add_to(group: click.Group, loop: str) -> None:
+def add_to(group: click.Group, loop: str, workflow: str) -> None:
+    """Give the group of a loop these commands; `workflow` is what `eject` copies."""
+
+    @group.command("status")
+    @DOCS
+    @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+    def status(docs: str, as_json: bool) -> int:
+        """Show what the loop is doing, what it did and what is left."""
+        return loop_verbs.status(loop, docs, as_json=as_json)
+
+    unit = "iteration" if loop == RALPH else "item"
+
+    @group.command("stop", help=f"Let the loop end after the {unit} it is at.")
+    @DOCS
+    def stop(docs: str) -> int:
+        return loop_verbs.stop(loop, docs, end_between_items)
+
+    @group.command("resume", cls=Command)
+    @flags.continuing(DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
+    def resume(given: ResumeFlags, docs: str, yes: bool) -> int:
+        """Continue the loop that was paused or cut off."""
+        return loop_verbs.resume_or_say(loop, docs, given, yes=yes)
+
+    if loop in (TASKS, STORIES):
+
+        @group.command("edit")
+        @DOCS
+        @click.option("--from-checkout", is_flag=True, required=True, help=FROM_CHECKOUT)
+        def edit(docs: str, from_checkout: bool) -> int:
+            """Let what you edited in the checkout count for the loop that has begun."""
+            inside.check_by_hand(f"{loop} edit")
+            return person.take_over(loop_verbs.for_person(loop, docs)[1], loop_verbs.tell)
+
+    @group.command("eject")
+    @click.argument("folder", metavar="DIR")
+    def eject(folder: str) -> int:
+        """Copy the workflow of the loop to DIR, to change it; start --workflow DIR runs it."""
+        print(person.eject(workflow, folder))
+        return 0
+
+
+# Internal mode
+
+
+def add_internal_mode(group: click.Group, loop: str) -> None:
     """Give the group of a loop these commands."""
     as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
     waits = click.option("--wait", type=Value(duration), default=_WAIT, metavar="TIME", help="Wait for checks (60s).")
@@ -59,7 +108,7 @@ def add_to(group: click.Group, loop: str) -> None:
         click.option(
             "--max-time", type=Value(duration), metavar="TIME", help="Begin no item after this long, e.g. 2h."
         ),
-        *loop_flags.own(loop, _WITHOUT),
+        *loop_start.own_flags(loop, _WITHOUT),
     )
 
     def next_(as_json: bool, wait: float, resumes: bool, starts: bool, **given: Any) -> int:
@@ -90,7 +139,7 @@ def add_to(group: click.Group, loop: str) -> None:
     group.command("next", cls=Command, hidden=True)(next_)
 
     @group.command("record", hidden=True)
-    @loop_flags.DOCS
+    @loop_start.DOCS
     @as_json
     @waits
     @click.option("--failed", metavar="REASON", help="The agent did not end; this uses up one attempt.")
@@ -147,7 +196,7 @@ def _take(loop: LoopRun, reply: str) -> None:
         raise UsageError("there is nothing on standard input: what became of the item?", hint=hint)
 
 
-def end(loop: LoopRun) -> str:
+def end_between_items(loop: LoopRun) -> str:
     """End it between two items, where it was asked to stop; how that went, in words."""
     _answer(loop, "continue")
     return _text(_settled(loop, _WAIT, "record"))
@@ -184,9 +233,9 @@ def _settled(loop: LoopRun, wait: float, again: str) -> _Document:
         if not is_driven:
             if loop.run.is_over:
                 if ending.is_concluded(loop):
-                    return _became(loop)
+                    return _document(loop)
             elif loop.leased or loop.rests or loop.needs_person or (is_launched and loop.run.stop):
-                return _became(loop)
+                return _document(loop)
             elif not is_launched:
                 _launch(loop)
                 is_launched = True
@@ -204,13 +253,13 @@ def _is_driven(loop: LoopRun) -> bool:
 
 def _launch(loop: LoopRun) -> None:
     handle = RunHandle(loop.project, loop.id)
-    failed = background.launch(handle, ShowFlags(quiet=True))
+    failed = driving.launch(handle, ShowFlags(quiet=True))
     if failed and not failed.is_driven and not handle.read().is_over:
         what, _, hint = failed.trouble.removeprefix("error: ").partition("\nhint: ")
         raise UsageError(what, hint=hint)
 
 
-def _became(loop: LoopRun) -> _Document:
+def _document(loop: LoopRun) -> _Document:
     about: _Document = {"workflow_id": loop.id}
     if loop.run.is_over:
         about |= _last(loop) | {"ended": report.how(loop), "exit_code": ending.code_of(loop)}

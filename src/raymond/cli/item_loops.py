@@ -1,0 +1,127 @@
+"""`raymond continuous-session`, `task-loop` and `story-loop`: loops over items, each in a fresh session."""
+
+import json
+import os
+import sys
+from typing import Any
+
+import click
+
+from raymond import pasted
+from raymond.cli import flags, loop_commands, loop_start, loop_verbs
+from raymond.cli.flags import HELP_NAMES, Command, StartFlags
+from raymond.cli.loop_start import Start
+from raymond.control import inside
+from raymond.errors import UsageError
+from raymond.loops import person, starting
+from raymond.loops.settings import SESSION, STORIES, TASKS
+
+
+@click.group("continuous-session", context_settings=HELP_NAMES, no_args_is_help=False)
+def continuous_session() -> None:
+    """Work through the `## Next Steps` of the newest session log: one item per fresh session, each one checked, then
+    committed.
+    """
+
+
+@continuous_session.command("start", cls=Command)
+@flags.looping(loop_start.own_flags(SESSION))
+def start_sessions(given: StartFlags, **own: Any) -> int:
+    """Start the loop, or resume the one that was cut off here."""
+    return Start(SESSION, given, own, "raymond continuous-session edit opens the queue")()
+
+
+@continuous_session.command("edit")
+@loop_start.DOCS
+@click.option("--from-checkout", is_flag=True, help=loop_commands.FROM_CHECKOUT)
+def edit_queue(docs: str, from_checkout: bool) -> int:
+    """Open the queue in your editor; also while an agent works, and then it counts for the next item."""
+    inside.check_by_hand("continuous-session edit")
+    checkout, loop = loop_verbs.for_person(SESSION, docs)
+    if from_checkout:
+        return person.take_over(loop, loop_verbs.tell)
+    return person.edit(checkout, loop, _open_editor, loop_verbs.tell)
+
+
+def _open_editor(path: str) -> None:
+    try:
+        click.edit(filename=path)
+    except (click.ClickException, ValueError) as error:
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or str(error).partition(":")[0]
+        is_here = path.startswith(f"{os.getcwd()}/")
+        file = f", or edit {pasted.name(os.path.relpath(path))}" if is_here else ", or try again when no agent works"
+        what = f"the editor {pasted.name(editor)} failed, or is not installed"
+        raise UsageError(what, hint=f"set EDITOR or VISUAL{file}") from None
+
+
+@continuous_session.command("learn")
+@click.argument("text")
+@loop_start.DOCS
+def learn(text: str, docs: str) -> int:
+    """Tell every later session TEXT, through docs/critical-learnings.md."""
+    inside.check_by_hand("continuous-session learn")
+    if not text.strip():
+        raise UsageError("there is nothing to learn", hint="raymond continuous-session learn 'The API needs a retry'")
+    checkout, loop = loop_verbs.for_person(SESSION, docs)
+    print(person.learn(checkout, loop, text))
+    return 0
+
+
+loop_commands.add_to(continuous_session, SESSION, starting.WORKFLOW)
+loop_commands.add_internal_mode(continuous_session, SESSION)
+
+
+@click.group("task-loop", context_settings=HELP_NAMES, no_args_is_help=False)
+def task_loop() -> None:
+    """Work through the tasks in docs/implementation/N-AREA/N.M-TOPIC.md that nobody has verified: one per fresh
+    session, each one checked, then committed and marked in its spec.
+    """
+
+
+@task_loop.command("start", cls=Command)
+@flags.looping(loop_start.own_flags(TASKS))
+def start_tasks(given: StartFlags, **own: Any) -> int:
+    """Start the loop, or resume the one that was cut off here."""
+    return Start(TASKS, given, own, "the tasks are in docs/implementation")()
+
+
+loop_commands.add_to(task_loop, TASKS, starting.WORKFLOW)
+loop_commands.add_internal_mode(task_loop, TASKS)
+
+
+@click.group("story-loop", context_settings=HELP_NAMES, no_args_is_help=False)
+def story_loop() -> None:
+    """Work through the stories in docs/prd.md that do not pass: each one is checked, then committed, and
+    docs/prd-status.json says so.
+    """
+
+
+@story_loop.command("start", cls=Command)
+@flags.looping(loop_start.own_flags(STORIES))
+def start_stories(given: StartFlags, **own: Any) -> int:
+    """Start the loop, or resume the one that was cut off here."""
+    return Start(STORIES, given, own, "the stories are in docs/prd.md")()
+
+
+loop_commands.add_to(story_loop, STORIES, starting.WORKFLOW)
+loop_commands.add_internal_mode(story_loop, STORIES)
+story_loop.commands.pop("status")
+
+
+@story_loop.command("status")
+@loop_start.DOCS
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.option("--metrics", is_flag=True, help="Show how far the stories are, and how fast.")
+def story_status(docs: str, as_json: bool, metrics: bool) -> int:
+    """Show what the loop is doing, what it did and what is left."""
+    if not metrics:
+        return loop_verbs.status(STORIES, docs, as_json=as_json)
+    from raymond.loops import metrics as story_metrics
+
+    checkout, loop = loop_verbs.for_person(STORIES, docs)
+    documents = loop.documents if loop else checkout
+    if as_json:
+        print(json.dumps(story_metrics.story_document(documents)))
+    else:
+        sys.stdout.write(story_metrics.story_text(documents))
+    return 0
