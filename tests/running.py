@@ -22,7 +22,7 @@ from raymond.control.start import Choices
 from raymond.faces.lines import Lines
 from raymond.machine.events import Event, StepStarted
 from raymond.machine.run import Run
-from raymond.store import journal, loader, lock, records
+from raymond.store import journal, loader, lock, transcripts
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -86,7 +86,7 @@ class Ran:
         folder = self.room.project.run(self.id).transcripts
         mine = [event for event in self.events if getattr(event, "agent", "") == agent]
         offsets = [offset for event in mine if (offset := getattr(event, "offset", -1)) >= 0]
-        return [_together(records.read(folder, agent, offset)) for offset in offsets]
+        return [_together(transcripts.read_record(folder, agent, offset)) for offset in offsets]
 
     def sessions(self, agent: str, state: str) -> list[str]:
         """The conversations an agent's turns in a state wrote, in order."""

@@ -14,7 +14,7 @@ from raymond.backends import Setup, Trouble
 from raymond.backends.command import CommandBackend
 from raymond.errors import WorkflowError
 from raymond.steps import probe
-from raymond.store import records, zips
+from raymond.store import transcripts, zips
 from raymond.store.transcripts import Transcripts
 from running import PATIENCE
 from trust.places import Place
@@ -118,7 +118,7 @@ def test_a_transcript_ends_where_it_is_long_enough_and_says_so(tmp_path: Path) -
         record.add("out", "x" * MIB)
     offset = record.end(exit=0)
     kept.close()
-    lines: list[dict[str, Any]] = records.read(str(tmp_path), "main", offset)
+    lines: list[dict[str, Any]] = transcripts.read_record(str(tmp_path), "main", offset)
     assert sum(len(line.get("out", "")) for line in lines) == 64 * MIB
     assert [line["note"] for line in lines if "note" in line] == [CUT]
     assert lines[-1]["exit"] == 0
@@ -130,7 +130,7 @@ def test_the_tag_after_what_is_not_recorded_counts(room: Place) -> None:
         {"START.sh": "yes '                    .' | head -c 67200000; echo '<result>at the end</result>'"}
     )
     assert (ran.code, ran.result) == (0, "at the end"), ran.err
-    lines = records.read(room.project.run(ran.id).transcripts, "main", 0)
+    lines = transcripts.read_record(room.project.run(ran.id).transcripts, "main", 0)
     assert [line["note"] for line in lines if "note" in line] == [CUT]
 
 

@@ -19,12 +19,10 @@ from raymond.backends.codex import Codex
 from raymond.control import doctor
 from raymond.control import trust as control
 from raymond.errors import UsageError
-from raymond.store import foreign_settings
 from raymond.store import trust as trusting
-from raymond.store.foreign_settings import Unclear
 from raymond.store.home import Home
 from raymond.store.project import Project
-from raymond.store.trust import Trust
+from raymond.store.trust import Trust, Unclear
 from running import Ran
 from trust.places import Place
 
@@ -392,9 +390,9 @@ def test_a_folder_that_cannot_be_listed_may_hold_skills(room: Checkout) -> None:
     room.put("sub/.claude/skills/evil/SKILL.md", SKILL)
     room.trusts()
     asks = (
-        "from raymond.store import foreign_settings as found\n"
-        f"try: print(sorted(found.brought({str(room.path)!r}, {str(room.path)!r})))\n"
-        "except found.Unclear as error: print(error)\n"
+        "from raymond.store import trust\n"
+        f"try: print(sorted(trust.foreign_settings({str(room.path)!r}, {str(room.path)!r})))\n"
+        "except trust.Unclear as error: print(error)\n"
     )
     for mode, sees in ((0o755, "SKILL.md"), (0o311, f"{room.path}/sub cannot be read"), (0o600, "['.mcp.json']")):
         (room.path / "sub").chmod(mode)
@@ -422,7 +420,7 @@ def test_skills_below_are_looked_for_where_git_does_not_ignore_them(room: Checko
     for folder in ("node_modules/x", "tracked", "src"):
         room.put(f"{folder}/.claude/skills/one/SKILL.md", SKILL)
     room.git("add", "-f", "tracked")
-    found = foreign_settings.brought(str(room.path), str(room.path))
+    found = trusting.foreign_settings(str(room.path), str(room.path))
     assert list(found) == ["src/.claude/skills/one/SKILL.md", "tracked/.claude/skills/one/SKILL.md"]
 
 
@@ -430,7 +428,7 @@ def test_what_programs_do_not_take_from_folders_below_is_not_asked_for(room: Che
     room.clone()
     for name in (".claude/settings.json", ".claude/agents/a.md", ".claude/commands/c.md", ".mcp.json", "CLAUDE.md"):
         room.put(f"src/{name}", "")
-    assert foreign_settings.brought(str(room.path), str(room.path)) == {}
+    assert trusting.foreign_settings(str(room.path), str(room.path)) == {}
 
 
 @pytest.mark.slow
@@ -583,7 +581,7 @@ def test_trust_lapses_when_what_a_link_leads_to_changes(room: Checkout, target: 
 @pytest.mark.parametrize("target", ["..", "../skills", "one", "../../nowhere"])
 def test_links_in_a_circle_or_to_nothing_are_bound_to_what_they_say(room: Checkout, target: str) -> None:
     linked(room.clone(), target)
-    found = foreign_settings.brought(str(room.path), str(room.path))
+    found = trusting.foreign_settings(str(room.path), str(room.path))
     assert list(found) == [".claude/skills/one"]
 
 
@@ -602,13 +600,13 @@ def test_settings_without_end_cannot_be_trusted_and_are_left_out(room: Checkout)
     room.repository()
     (room.path / ".claude").mkdir()
     with (room.path / ".claude" / "huge").open("wb") as file:
-        file.truncate(foreign_settings.MOST_BYTES + 1)
+        file.truncate(trusting.MOST_BYTES + 1)
     with pytest.raises(Unclear, match="more than 2000 files or 16 MiB"):
-        foreign_settings.brought(str(room.path), str(room.path))
+        trusting.foreign_settings(str(room.path), str(room.path))
     assert ".claude" in decided(room).note
 
 
-@pytest.mark.parametrize("levels", [3000, foreign_settings.DEEPEST])
+@pytest.mark.parametrize("levels", [3000, trusting.DEEPEST])
 def test_settings_too_deep_to_be_read_cannot_be_trusted_and_are_left_out(room: Checkout, levels: int) -> None:
     room.prepare().put(".claude/settings.json", HOOK)
     room.trusts()

@@ -22,7 +22,7 @@ from textwrap import dedent
 import pytest
 
 from pace import mostly_slow
-from raymond.store import verdicts
+from raymond.store import program_cache
 from running import PATIENCE, Room, as_anyone
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
@@ -66,7 +66,7 @@ def everything(room: Room) -> dict[str, tuple[int, bytes]]:
     for path in (*room.path.rglob("*"), *room.home.rglob("*")):
         about = path.lstat()
         content = path.read_bytes() if stat.S_ISREG(about.st_mode) and os.access(path, os.R_OK) else b""
-        if path.name not in ("project.json", verdicts.NAME):
+        if path.name not in ("project.json", program_cache.VERDICTS_FILE):
             found[str(path)] = (about.st_mode, content)
     return found
 

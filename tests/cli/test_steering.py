@@ -24,7 +24,7 @@ from raymond.machine.events import (
 )
 from raymond.machine.limits import Limits
 from raymond.machine.requests import Request
-from raymond.store import inbox, journal, lock, verdicts, zips
+from raymond.store import inbox, journal, lock, program_cache, zips
 from raymond.system import process_tree
 from running import GO, Ran, Room, alive, until
 
@@ -722,7 +722,7 @@ def test_a_limit_is_not_waited_out_when_a_person_says_now(room: Room) -> None:
 def tree(room: Room) -> set[str]:
     """Every path in the project and in the home, except what bash is remembered to have said about scripts."""
     found = (path for top in (room.path, room.home) for path in top.rglob("*"))
-    return {str(path) for path in found if path.name != verdicts.NAME}
+    return {str(path) for path in found if path.name != program_cache.VERDICTS_FILE}
 
 
 def hours_later(room: Room) -> dict[str, str]:

@@ -161,7 +161,7 @@ def test_a_stop_turns_a_paused_run_into_a_stopped_one(flow: str) -> None:
     run = handle.read()
     run.stop = RunStopped(kind="paused")
     from raymond.machine import requests
-    from raymond.store.placed_workflows import placed as placed_of
+    from raymond.store.workflow_snapshot import placed_workflow as placed_of
 
     placed = placed_of(handle.project, run)
     taken = requests.take(run, placed, requests.Request(id="q", kind="stop"))

@@ -96,7 +96,7 @@ def test_a_stop_waits_for_a_process_that_does_not_look(asking: tuple[Project, st
         held.release()
     assert isinstance(done, Left)
     assert (done.pid > 0, done.host) == (True, "")
-    assert [request.kind for _, request in inbox.look(project.run(id).inbox) if request] == ["stop"]
+    assert [request.kind for _, request in inbox.pending(project.run(id).inbox) if request] == ["stop"]
 
 
 def test_an_answer_to_a_process_that_does_not_look_is_not_taken_later(
@@ -113,7 +113,7 @@ def test_an_answer_to_a_process_that_does_not_look_is_not_taken_later(
     assert isinstance(done, Refusal)
     assert done.kind == "out_of_reach"
     assert done.hint == f"if it hangs: kill -9 {os.getpid()}, then the same command again"
-    assert list(inbox.look(project.run(id).inbox)) == []
+    assert list(inbox.pending(project.run(id).inbox)) == []
 
 
 @pytest.mark.parametrize("kind", ["stop", "cancel"])

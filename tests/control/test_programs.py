@@ -18,7 +18,7 @@ from raymond.backends.agent_program import Payer, fingerprint
 from raymond.control import programs
 from raymond.faces import words
 from raymond.machine.events import Program, ProgramAdded, RunResumed, RunStarted, StepFailed, StepStarted
-from raymond.store import versions
+from raymond.store import program_cache
 from raymond.store.home import VARIABLE
 from running import Room
 
@@ -126,19 +126,19 @@ def test_a_version_is_asked_for_once_while_the_program_stays_the_same(
     (tmp_path / "home").mkdir(0o700)
     program, asked = claude(tmp_path / "bin"), tmp_path / "bin" / "asked"
     for _ in range(2):
-        assert versions.checked(str(program), "Claude Code", (2,), ()) == ("2.1.197 (Claude Code)", "")
+        assert program_cache.checked_version(str(program), "Claude Code", (2,), ()) == ("2.1.197 (Claude Code)", "")
     assert asked.read_text().count("asked") == 1
     before = program.stat()
     claude(tmp_path / "bin", "1.9.100")
     os.utime(program, ns=(before.st_atime_ns, before.st_mtime_ns))
-    said, problem = versions.checked(str(program), "Claude Code", (2,), ())
+    said, problem = program_cache.checked_version(str(program), "Claude Code", (2,), ())
     assert (said, "needs 2 or later" in problem) == ("1.9.100 (Claude Code)", True), "the time alone is not believed"
-    versions.forget()
-    versions.checked(str(program), "Claude Code", (2,), ())
+    program_cache.forget_versions()
+    program_cache.checked_version(str(program), "Claude Code", (2,), ())
     assert asked.read_text().count("asked") == 3
-    kept = tmp_path / "home" / versions.NAME
+    kept = tmp_path / "home" / program_cache.VERSIONS_FILE
     kept.write_text(re.sub(r'"asked":"\d+"', f'"asked":"{int(time.time()) - 601}"', kept.read_text()))
-    versions.checked(str(program), "Claude Code", (2,), ())
+    program_cache.checked_version(str(program), "Claude Code", (2,), ())
     assert asked.read_text().count("asked") == 4, "what a script starts may have changed"
 
 

@@ -20,7 +20,7 @@ from raymond.machine.events import Fact, LeftoversEnded, RunEnded, RunStopped, S
 from raymond.machine.requests import Request
 from raymond.store import inbox, journal, lock
 from raymond.store.leftovers import Leftovers
-from raymond.store.lock import Squatter
+from raymond.store.lock import ForeignHolder
 from raymond.system import cgroup, process_tree, processes
 from raymond.system.processes import start_time
 
@@ -683,7 +683,7 @@ os.execvp("sleep", ["sleep", "1000"])
 def squatter(scene: Scene) -> int:
     """The process that holds the lock and does not drive the run; 0 when there is none."""
     found = lock.holder(scene.project.run(ID))
-    return found.pid if isinstance(found, Squatter) else 0
+    return found.pid if isinstance(found, ForeignHolder) else 0
 
 
 def squatted(scene: Scene, how: str = "") -> int:

@@ -319,4 +319,4 @@ def test_a_request_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
     runs.drive(project, id, face)
     assert face.told == [f"a request that cannot be read was put aside: {folder}/x.json.broken"]
     assert left(project, id) == [".y", "x.json.broken"]
-    assert list(inbox.look(str(folder))) == []
+    assert list(inbox.pending(str(folder))) == []

@@ -16,7 +16,7 @@ from crash.torture import ID, Place, alive, end, until
 from pace import mostly_slow
 from raymond.machine.events import Decision, RunResumed, StepFailed, StepFinished, StepInterrupted, StepStarted
 from raymond.machine.prompts import INTERRUPTED
-from raymond.store import journal, records
+from raymond.store import journal, transcripts
 from raymond.system import processes
 
 SLEEPER = "sleep 1000 > /dev/null 2>&1 & echo $! > sleeper; echo '<goto>THINK.md</goto>'"
@@ -82,7 +82,7 @@ class Scene(Place):
         """What the turns were sent, as the transcript has it."""
         folder = self.project.run(ID).transcripts
         turns = self.events(StepFinished, StepInterrupted, StepFailed)
-        sent = [records.read(folder, "main", event.offset)[0] for event in turns if event.step > 1]
+        sent = [transcripts.read_record(folder, "main", event.offset)[0] for event in turns if event.step > 1]
         return [str(record["sent"]) for record in sent]
 
 

@@ -27,7 +27,7 @@ from raymond.machine.events import (
 from raymond.machine.run import Run
 from raymond.machine.sender import Sender
 from raymond.steps.talk import Talk, one_use
-from raymond.store import journal, records
+from raymond.store import journal, transcripts
 from raymond.store.transcripts import Transcripts
 from running import GO, Room, until
 
@@ -140,7 +140,7 @@ def talk(folder: Path, *seen: tuple[str, str], reply: str | None) -> object:
     talked.end(reply)
     offset = record.end()
     kept.close()
-    return records.read(str(folder), "main", offset)[0].get("talk")
+    return transcripts.read_record(str(folder), "main", offset)[0].get("talk")
 
 
 def test_what_an_agent_says_on_the_way_is_kept_among_its_tools_without_the_reply(tmp_path: Path) -> None:

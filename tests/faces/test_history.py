@@ -7,8 +7,7 @@ import pytest
 from raymond.faces import history
 from raymond.faces.lines import Tail
 from raymond.machine.events import AgentMoved, Decision, StepFinished
-from raymond.store.records import Records
-from raymond.store.transcripts import PIECE, Transcripts
+from raymond.store.transcripts import PIECE, TranscriptReader, Transcripts
 
 
 @pytest.mark.parametrize("before", [0, PIECE - 4, PIECE])
@@ -20,7 +19,9 @@ def test_what_is_printed_is_told_wherever_a_piece_of_the_transcript_ends(tmp_pat
         record.add("out", text[at : at + 7])
     ended = StepFinished(agent="main", step=1, offset=record.end(exit=0))
     kept.close()
-    assert [told for kind, told in history.told_by_step(Records(str(tmp_path)), ended) if kind == "print"] == ["hello"]
+    assert [told for kind, told in history.told_by_step(TranscriptReader(str(tmp_path)), ended) if kind == "print"] == [
+        "hello"
+    ]
 
 
 @pytest.mark.parametrize(

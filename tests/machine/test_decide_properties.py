@@ -29,7 +29,7 @@ from raymond.machine.agent import SCRIPTS, Agent, Conversation, Visit, backend_o
 from raymond.machine.events import AgentHeld, Decision, Event, RequestTaken, RunMoved, RunStopped, StepStarted
 from raymond.machine.inputs import Spending, Tick
 from raymond.machine.run import Run
-from raymond.store import snapshot
+from raymond.store import run_snapshot
 from raymond.views.status import exit_code, run_status
 from reference import Reference, Said
 
@@ -282,7 +282,7 @@ def plain(real: Run) -> Any:
 
 def unpacked(real: Run) -> Run:
     """The run after a stay in a snapshot."""
-    kept = snapshot.unpack(snapshot.pack(0, b"", real))
+    kept = run_snapshot.unpack(run_snapshot.pack(0, b"", real))
     assert kept is not None
     return kept.run
 

@@ -426,12 +426,12 @@ def test_no_agent_can_go_to_a_judge() -> None:
 
 
 def test_a_snapshot_keeps_what_is_evaluated() -> None:
-    from raymond.store import snapshot
+    from raymond.store import run_snapshot
 
     play = at()
     play.say("<ask next='FIX'>Which?</ask>")
     play.begin()
-    kept = snapshot.unpack(snapshot.pack(0, b"", play.run))
+    kept = run_snapshot.unpack(run_snapshot.pack(0, b"", play.run))
     assert kept
     assert isinstance(kept.run, Run)
     assert kept.run.agents["main"] == play.main

@@ -196,11 +196,11 @@ def test_an_interrupted_gate_runs_again_and_the_work_does_not() -> None:
 
 
 def test_a_snapshot_keeps_what_is_held() -> None:
-    from raymond.store import snapshot
+    from raymond.store import run_snapshot
 
     play = at()
     play.say("<goto after='5m'>A</goto>")
-    kept = snapshot.unpack(snapshot.pack(0, b"", play.run))
+    kept = run_snapshot.unpack(run_snapshot.pack(0, b"", play.run))
     assert kept
     assert isinstance(kept.run, Run)
     assert kept.run.agents["main"] == play.main

@@ -18,7 +18,7 @@ from raymond.steps.step import Host, Step
 from raymond.steps.turn_step import TurnStep
 from raymond.store.home import Home
 from raymond.store.transcripts import Transcripts
-from raymond.store.unpacked import Unpacked
+from raymond.store.workflow_snapshot import UnpackedWorkflow
 from raymond.system.stragglers import Marks
 
 FILES = {
@@ -87,7 +87,7 @@ def host_in(
     return Host(
         marks=Marks(KEY, str(folder / "pids")),
         transcripts=Transcripts(str(folder / "transcripts")),
-        unpacked=Unpacked(Home(str(folder)), "0" * 64, dict),
+        unpacked=UnpackedWorkflow(Home(str(folder)), "0" * 64, dict),
         tree=str(folder),
         home=str(folder),
         spool=str(folder / "spool"),

@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from raymond.store.beat import Beat
+from raymond.store.lock import Heartbeat
 
 
 def test_a_beat_tells_how_long_a_run_was_driven_after_its_last_decision(tmp_path: Path) -> None:
-    beat = Beat(str(tmp_path / "beat"))
+    beat = Heartbeat(str(tmp_path / "beat"))
     assert beat.after(10.0, 99.0) == 0.0, "it never beat"
     beat.keep()
     os.utime(tmp_path / "beat", (0, 50.25))
@@ -21,5 +21,5 @@ def test_a_beat_tells_how_long_a_run_was_driven_after_its_last_decision(tmp_path
 
 def test_a_beat_that_cannot_be_kept_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "beat").mkdir()
-    Beat(str(tmp_path / "beat")).keep()
-    Beat(str(tmp_path / "none" / "beat")).keep()
+    Heartbeat(str(tmp_path / "beat")).keep()
+    Heartbeat(str(tmp_path / "none" / "beat")).keep()

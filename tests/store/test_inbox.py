@@ -15,7 +15,7 @@ def test_what_cannot_be_read_as_a_request_does_not_hide_those_that_can(tmp_path:
     path = inbox.leave(str(folder), kept)
     (folder / "folder.json").mkdir()
     (folder / "garbage.json").write_text("{")
-    found = dict(inbox.look(str(folder)))
+    found = dict(inbox.pending(str(folder)))
     assert found.pop(path) == kept
     assert set(found.values()) == {None}
     assert {Path(one).name for one in found} == {"folder.json", "garbage.json"}
@@ -27,7 +27,7 @@ def test_a_link_to_a_request_and_one_that_is_too_long_are_not_read(tmp_path: Pat
     kept.rename(tmp_path / "outside")
     (folder / "link.json").symlink_to(tmp_path / "outside")
     (folder / "long.json").write_text('{"id":"q","kind":"stop","text":"' + "x" * (1 << 20) + '"}')
-    assert [request for _, request in inbox.look(str(folder))] == [None, None]
+    assert [request for _, request in inbox.pending(str(folder))] == [None, None]
 
 
 def test_a_request_that_cannot_be_left_names_the_folder(tmp_path: Path) -> None:

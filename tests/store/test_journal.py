@@ -18,7 +18,7 @@ from raymond.control import runs
 from raymond.errors import JournalError, OtherFormat, RunExists
 from raymond.machine.events import AgentStarted, Decision, RunResumed, RunStarted
 from raymond.machine.run import Run
-from raymond.store import journal, journal_file, lock, repair, snapshot
+from raymond.store import journal, lock, repair, run_folder, run_snapshot
 from raymond.store.home import Home
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -316,7 +316,7 @@ def test_the_tail_of_a_journal_is_what_came_after_a_place_in_it(tmp_path: Path) 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of a few kilobytes are too long, so that a test need not read many megabytes."""
-    monkeypatch.setattr(journal_file, "LONGEST", 5 << 10)
+    monkeypatch.setattr(journal, "LONGEST_LINE", 5 << 10)
 
 
 @pytest.mark.usefixtures("short")
@@ -468,7 +468,9 @@ def test_a_snapshot_that_somebody_else_wrote_does_not_keep_a_run_from_being_read
     offset, last = FORGED[how]
     offset = first if offset is None else offset
     run = Run(seq=7)
-    Path(folder.snapshot).write_bytes(snapshot.pack(offset, data[first - 18 : first] if last is None else last, run))
+    Path(folder.snapshot).write_bytes(
+        run_snapshot.pack(offset, data[first - 18 : first] if last is None else last, run)
+    )
     found = journal.read(folder)
     assert (found.run.seq, found.size, found.torn, found.folded_from) == (1, right.size, 0, first)
 
@@ -484,5 +486,5 @@ def test_a_snapshot_that_somebody_else_wrote_does_not_keep_a_run_from_being_read
 )
 def test_a_journal_that_cannot_be_opened_is_not_to_be_resumed(tmp_path: Path, number: int, hint: str) -> None:
     folder = project_in(tmp_path).run("r")
-    error = journal_file.refused(folder, OSError(number, os.strerror(number)))
+    error = run_folder.cannot_open(folder, OSError(number, os.strerror(number)))
     assert error.hint == hint.replace("JOURNAL", folder.journal)

@@ -16,7 +16,7 @@ import pytest
 from raymond.errors import JournalError, RunBusy, RunNotFound
 from raymond.store import lock
 from raymond.store.home import Home
-from raymond.store.lock import Holder, Squatter
+from raymond.store.lock import ForeignHolder, Holder
 from raymond.store.run_folder import RunFolder
 from raymond.system import sockets
 from raymond.system.locks import LOCKS
@@ -347,7 +347,7 @@ def test_who_holds_it_after_the_one_that_signed_has_died_is_named(folder: RunFol
     fd = os.open(folder.journal, os.O_RDWR)
     assert LOCKS.take(fd)
     found = lock.holder(folder)
-    assert isinstance(found, Squatter)
+    assert isinstance(found, ForeignHolder)
     assert (found.pid, lock.holders(folder)) == (os.getpid(), {os.getpid()})
     told, hint = refused(folder)
     assert told == f"process {os.getpid()} ({found.command}) holds the lock of r and does not drive it"

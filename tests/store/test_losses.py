@@ -24,11 +24,11 @@ from raymond.machine.events import (
 )
 from raymond.machine.evolve import evolve
 from raymond.machine.run import Run
-from raymond.store import journal, losses
+from raymond.store import journal
+from raymond.store import repair as repairing
 from raymond.store.home import Home
-from raymond.store.losses import Bill
 from raymond.store.project import Project
-from raymond.store.repair import Repair, repair
+from raymond.store.repair import LostCost, Repair, repair
 from raymond.store.run_folder import RunFolder
 from raymond.store.transcripts import Transcripts
 
@@ -258,12 +258,12 @@ def test_what_no_turn_can_have_cost_is_not_counted(tmp_path: Path, forged: float
     folder = begun(tmp_path)
     ends: list[Event] = [turn(1, forged), turn(2, 0.5), JournalCut(cost=forged, paid={3: forged}), turn(3, 0.25)]
     lines = [Decision(seq=3, time=9.0, events=[event]) for event in ends]
-    assert losses.bill(journal.read(folder).run, lines) == Bill(0.75, 0.75, {})
+    assert repairing.lost_cost(journal.read(folder).run, lines) == LostCost(0.75, 0.75, {})
 
 
 def test_all_that_was_lost_is_no_more_than_there_can_be() -> None:
     lines = [Decision(seq=9, time=9.0, events=[turn(step, amounts.MOST)]) for step in (1, 2)]
-    assert losses.bill(Run(), lines).cost == amounts.MOST
+    assert repairing.lost_cost(Run(), lines).cost == amounts.MOST
 
 
 @pytest.mark.parametrize(("backend", "scripted"), [("scripted", 4.0), ("claude", 0.0)])

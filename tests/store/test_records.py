@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from raymond.machine.events import StepInterrupted, StepRefused
-from raymond.store import records
-from raymond.store.records import Records
-from raymond.store.transcripts import Record, Transcripts
+from raymond.store import transcripts
+from raymond.store.transcripts import Record, TranscriptReader, Transcripts
 
 
 def step(kept: Transcripts, agent: str, number: int) -> Record:
@@ -18,9 +17,11 @@ def test_records_read_in_any_order_are_those_read_alone(tmp_path: Path) -> None:
     kept = Transcripts(str(tmp_path))
     places = [(agent, step(kept, agent, number).end(exit=0)) for number in range(5) for agent in ("a", "b")]
     kept.close()
-    opened = Records(str(tmp_path))
+    opened = TranscriptReader(str(tmp_path))
     for agent, offset in [*places, *reversed(places), places[3], places[3], ("a", -1), ("b", 10**9)]:
-        assert opened.of(agent, offset) == (records.read(str(tmp_path), agent, offset) if offset >= 0 else [])
+        assert opened.of(agent, offset) == (
+            transcripts.read_record(str(tmp_path), agent, offset) if offset >= 0 else []
+        )
     assert [line["out"] for line in opened.of("b", places[3][1])] == ["b 1"]
 
 
@@ -31,7 +32,7 @@ def test_a_record_that_was_half_written_at_the_first_look_is_read_whole_at_the_n
     half = path.stat().st_size
     second = step(kept, "a", 2).end(exit=0)
     whole = path.read_bytes()
-    opened = Records(str(tmp_path))
+    opened = TranscriptReader(str(tmp_path))
     for length in (half, half + 7, len(whole)):
         path.write_bytes(whole[:length])
         assert [line["out"] for line in opened.of("a", first)] == ["a 1"]
@@ -54,7 +55,7 @@ def test_what_follows_a_torn_line_is_read(tmp_path: Path) -> None:
     running = step(kept, "a", 2)
     running.flush()
     assert (tmp_path / "a.jsonl").read_bytes().splitlines()[1] == TORN, "a line of its own"
-    opened = Records(str(tmp_path))
+    opened = TranscriptReader(str(tmp_path))
     assert [line["out"] for line in opened.so_far("a", 2)] == ["a 2"]
     assert [line["out"] for line in opened.of("a", first)] == ["a 1"]
     assert [line.get("out") for line in opened.of("a", running.end(exit=0))] == ["a 2", None]
@@ -66,11 +67,11 @@ def test_a_line_that_makes_no_sense_is_not_mistaken_for_the_next(tmp_path: Path)
     damaged = kept.append("a", TORN + b"\n")
     step(kept, "a", 3).end(exit=0)
     kept.close()
-    assert records.read(str(tmp_path), "a", damaged) == []
+    assert transcripts.read_record(str(tmp_path), "a", damaged) == []
 
 
 def test_a_turn_without_an_offset_is_told_from_those_before_it_and_read_where_it_was_adopted(tmp_path: Path) -> None:
-    kept, opened = Transcripts(str(tmp_path)), Records(str(tmp_path))
+    kept, opened = Transcripts(str(tmp_path)), TranscriptReader(str(tmp_path))
     first = kept.step("a", step=1, turn=1, state="A.md", sent="the prompt").end(said="no tag")
     refused = StepRefused(agent="a", step=1, offset=first)
     cut = StepInterrupted(agent="a", step=1)
@@ -93,7 +94,7 @@ def test_a_run_of_many_agents_keeps_few_files_open(tmp_path: Path) -> None:
         for number in range(2, 4):
             step(kept, agent, number).end()
     kept.close()
-    opened = Records(str(tmp_path))
+    opened = TranscriptReader(str(tmp_path))
     before = len(list(Path("/proc/self/fd").iterdir()))
     for agent, offset in places.items():
         assert opened.of(agent, offset)

@@ -4,7 +4,7 @@ from typing import Any
 
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
-from raymond.store import snapshot
+from raymond.store import run_snapshot
 
 
 def test_a_run_with_settings_of_any_kind_comes_back_from_its_snapshot() -> None:
@@ -21,6 +21,6 @@ def test_a_run_with_settings_of_any_kind_comes_back_from_its_snapshot() -> None:
         "version": "1",
     }
     run = Run(begun=RunStarted(**begun, overrides=overrides))
-    kept = snapshot.unpack(snapshot.pack(0, b"", run))
+    kept = run_snapshot.unpack(run_snapshot.pack(0, b"", run))
     assert kept
     assert kept.run.start.overrides == overrides

@@ -9,7 +9,7 @@ import pytest
 from crash import runs
 from raymond.control.request import deliver
 from raymond.errors import RunNotFound
-from raymond.store import taken
+from raymond.store import journal
 from raymond.store.project import Project
 
 
@@ -25,24 +25,24 @@ def project(tmp_path: Path) -> Project:
 
 def test_what_was_taken_is_found_also_far_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, request = project.run("r"), runs.request("answer", text="yes")
-    assert not taken.is_taken(folder, request.id)
+    assert not journal.has_request(folder, request.id)
     deliver(project, "r", request)
-    assert taken.is_taken(folder, request.id)
-    monkeypatch.setattr(taken, "_LATEST", 10)
-    assert taken.is_taken(folder, request.id)
+    assert journal.has_request(folder, request.id)
+    monkeypatch.setattr(journal, "_LATEST_BYTES", 10)
+    assert journal.has_request(folder, request.id)
 
 
 def test_a_run_that_was_removed_meanwhile_is_not_to_be_resumed(project: Project) -> None:
     shutil.rmtree(project.run("r").path)
     with pytest.raises(RunNotFound) as caught:
-        taken.is_taken(project.run("r"), "any")
+        journal.has_request(project.run("r"), "any")
     assert str(caught.value) == "run `r` no longer exists"
 
 
 def test_what_somebody_wrote_is_no_request(project: Project) -> None:
     folder = project.run("r")
     assert b"quoted" in Path(folder.journal).read_bytes()
-    assert not taken.is_taken(folder, "quoted")
+    assert not journal.has_request(folder, "quoted")
     with open(folder.journal, "ab") as file:
         file.write(b'{"seq":9,"events":[{"type":"RequestTaken","request":"torn"')
-    assert not taken.is_taken(folder, "torn")
+    assert not journal.has_request(folder, "torn")

@@ -11,7 +11,7 @@ import pytest
 
 from raymond.errors import JournalError
 from raymond.machine.agent import file_name
-from raymond.store import records, transcripts
+from raymond.store import transcripts
 from raymond.store.transcripts import Transcripts
 from running import Room
 
@@ -29,7 +29,7 @@ def kept(folder: str) -> Iterator[Transcripts]:
 
 
 def texts(folder: str, agent: str, offset: int, name: str = "out") -> str:
-    return "".join(str(line.get(name, "")) for line in records.read(folder, agent, offset))
+    return "".join(str(line.get(name, "")) for line in transcripts.read_record(folder, agent, offset))
 
 
 def test_a_record_is_read_back_from_where_it_begins(kept: Transcripts, folder: str) -> None:
@@ -39,7 +39,7 @@ def test_a_record_is_read_back_from_where_it_begins(kept: Transcripts, folder: s
         record.add("out", f"said in {step}")
         offsets.append(record.end(exit=0))
     assert offsets[0] == 0
-    assert [records.read(folder, "main", offset) for offset in offsets] == [
+    assert [transcripts.read_record(folder, "main", offset) for offset in offsets] == [
         [{"step": step, "state": "A.sh", "out": f"said in {step}", "exit": 0}] for step in (1, 2, 3)
     ]
 
@@ -62,8 +62,8 @@ def test_turns_of_one_step_are_records_of_their_own(kept: Transcripts, folder: s
     """A reminder is another turn of the same step."""
     first = kept.step("main", step=1, turn=1, state="A.md", sent="the prompt").end(said="no tag")
     second = kept.step("main", step=1, turn=2, state="A.md", sent="a reminder").end(said="a tag")
-    assert [line["sent"] for line in records.read(folder, "main", first)] == ["the prompt"]
-    assert [line["sent"] for line in records.read(folder, "main", second)] == ["a reminder"]
+    assert [line["sent"] for line in transcripts.read_record(folder, "main", first)] == ["the prompt"]
+    assert [line["sent"] for line in transcripts.read_record(folder, "main", second)] == ["a reminder"]
 
 
 def test_long_output_is_written_as_it_comes_and_not_held(kept: Transcripts, folder: str) -> None:
@@ -135,7 +135,7 @@ def test_a_line_torn_by_a_kill_does_not_hide_what_comes_after_it(kept: Transcrip
     offset = record.end(exit=0)
     later.close()
     assert texts(folder, "main", offset) == "again"
-    assert [line["step"] for line in records.read(folder, "main", first)] == [1]
+    assert [line["step"] for line in transcripts.read_record(folder, "main", first)] == [1]
 
 
 def test_a_line_that_is_nested_too_deeply_is_like_any_that_makes_no_sense(kept: Transcripts, folder: str) -> None:
@@ -153,7 +153,7 @@ def test_a_hole_of_terabytes_at_the_end_is_no_line(
     os.truncate(f"{folder}/main.jsonl", 8 << 40)
     assert texts(folder, "main", offset) == "said\n"
     assert transcripts.last_line(folder, "main") == ""
-    assert transcripts.last_of((b"not there",), folder, "main", offset) > offset, (
+    assert transcripts.find_last((b"not there",), folder, "main", offset) > offset, (
         "it may be there: nobody searches that"
     )
 
@@ -166,9 +166,9 @@ def test_nobody_else_can_read_a_transcript(kept: Transcripts, folder: str) -> No
 
 def test_an_offset_that_is_not_there_reads_as_nothing(kept: Transcripts, folder: str) -> None:
     kept.step("main", step=1, state="A.sh").end()
-    assert records.read(folder, "main", 1_000_000) == []
-    assert records.read(folder, "nobody", 0) == []
-    assert records.read(folder + "/nowhere", "main", 0) == []
+    assert transcripts.read_record(folder, "main", 1_000_000) == []
+    assert transcripts.read_record(folder, "nobody", 0) == []
+    assert transcripts.read_record(folder + "/nowhere", "main", 0) == []
 
 
 # Rolled files
@@ -204,7 +204,7 @@ def test_a_record_that_goes_over_several_files_is_read_whole(small: None, kept: 
     kept.step("main", step=3, state="C.sh").end()
     assert len(os.listdir(folder)) > 4
     assert texts(folder, "main", offset) == said
-    assert records.read(folder, "main", offset)[-1]["exit"] == 0
+    assert transcripts.read_record(folder, "main", offset)[-1]["exit"] == 0
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 64, 1 << 20])
@@ -219,11 +219,11 @@ def test_the_last_of_some_words_is_found_in_all_files(
         offsets.append(record.end(exit=0))
     words = (b"needle", b"<p")
     assert len(os.listdir(folder)) >= 3
-    assert offsets[30] < transcripts.last_of(words, folder, "main", 0) < offsets[31]
-    assert offsets[30] < transcripts.last_of(words, folder, "main", offsets[30]) < offsets[31]
-    assert transcripts.last_of(words, folder, "main", offsets[31]) == -1
-    assert offsets[17] < transcripts.last_of(words[:1], folder, "main", offsets[4]) < offsets[18]
-    assert transcripts.last_of(words, folder, "nobody", 0) == -1
+    assert offsets[30] < transcripts.find_last(words, folder, "main", 0) < offsets[31]
+    assert offsets[30] < transcripts.find_last(words, folder, "main", offsets[30]) < offsets[31]
+    assert transcripts.find_last(words, folder, "main", offsets[31]) == -1
+    assert offsets[17] < transcripts.find_last(words[:1], folder, "main", offsets[4]) < offsets[18]
+    assert transcripts.find_last(words, folder, "nobody", 0) == -1
 
 
 def test_a_later_driver_counts_the_files_that_were_rolled(small: None, kept: Transcripts, folder: str) -> None:

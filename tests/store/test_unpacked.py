@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from raymond.store import unpacked
+from raymond.store import workflow_snapshot
 from raymond.store.home import Home
-from raymond.store.unpacked import Unpacked
+from raymond.store.workflow_snapshot import UnpackedWorkflow
 from raymond.system import folders
 
 FILES = {"START.sh": b"echo\n", "B.md": b"b", "data/deep/x": b"x", "data/y": b""}
@@ -25,9 +25,9 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def made(home: Home) -> Iterator[Unpacked]:
+def made(home: Home) -> Iterator[UnpackedWorkflow]:
     """The folder, as it should be."""
-    made = Unpacked(home, DIGEST, lambda: FILES)
+    made = UnpackedWorkflow(home, DIGEST, lambda: FILES)
     assert made.make() is False
     yield made
     made.close()
@@ -36,7 +36,7 @@ def made(home: Home) -> Iterator[Unpacked]:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """All files are looked at every time, and not once a second."""
-    monkeypatch.setattr(unpacked, "ALL_EVERY", 0.0)
+    monkeypatch.setattr(workflow_snapshot, "ALL_EVERY", 0.0)
 
 
 def everything(folder: str) -> dict[str, bytes]:
@@ -105,7 +105,7 @@ HARM = [rewritten, replaced, linked, removed, added, added_below, emptied, swapp
 # Made
 
 
-def test_everything_is_there_and_read_only(made: Unpacked, home: Home) -> None:
+def test_everything_is_there_and_read_only(made: UnpackedWorkflow, home: Home) -> None:
     assert made.path == f"{home.work}/{DIGEST}"
     assert everything(made.path) == FILES
     top = Path(made.path)
@@ -114,9 +114,9 @@ def test_everything_is_there_and_read_only(made: Unpacked, home: Home) -> None:
     assert os.listdir(home.work) == [DIGEST]
 
 
-def test_one_that_is_there_and_right_is_kept(made: Unpacked, home: Home) -> None:
+def test_one_that_is_there_and_right_is_kept(made: UnpackedWorkflow, home: Home) -> None:
     before = os.stat(f"{made.path}/START.sh")
-    again = Unpacked(home, DIGEST, lambda: FILES)
+    again = UnpackedWorkflow(home, DIGEST, lambda: FILES)
     assert again.make() is False
     assert os.stat(f"{made.path}/START.sh") == before
     again.close()
@@ -124,11 +124,11 @@ def test_one_that_is_there_and_right_is_kept(made: Unpacked, home: Home) -> None
 
 @pytest.mark.parametrize("harm", HARM)
 def test_one_that_is_not_what_the_snapshot_says_is_replaced_and_said(home: Home, harm: Callable[[Path], None]) -> None:
-    first = Unpacked(home, DIGEST, lambda: FILES)
+    first = UnpackedWorkflow(home, DIGEST, lambda: FILES)
     first.make()
     first.close()
     harm(Path(first.path))
-    second = Unpacked(home, DIGEST, lambda: FILES)
+    second = UnpackedWorkflow(home, DIGEST, lambda: FILES)
     assert second.make() is (harm is not emptied), "what is not there was not changed"
     assert everything(second.path) == FILES
     assert not os.path.islink(second.path)
@@ -137,9 +137,9 @@ def test_one_that_is_not_what_the_snapshot_says_is_replaced_and_said(home: Home,
 
 
 def test_of_many_that_make_it_at_once_all_have_it(home: Home) -> None:
-    many = [Unpacked(home, DIGEST, lambda: FILES) for _ in range(16)]
+    many = [UnpackedWorkflow(home, DIGEST, lambda: FILES) for _ in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(Unpacked.make, many))
+        list(pool.map(UnpackedWorkflow.make, many))
     assert everything(many[0].path) == FILES
     assert not any(one.check("START.sh") for one in many), "everybody holds the same folder"
     assert os.listdir(home.work) == [DIGEST]
@@ -150,7 +150,7 @@ def test_of_many_that_make_it_at_once_all_have_it(home: Home) -> None:
 # Looked at
 
 
-def test_what_stands_as_it_was_is_trusted(made: Unpacked, always: None) -> None:
+def test_what_stands_as_it_was_is_trusted(made: UnpackedWorkflow, always: None) -> None:
     before = os.stat(made.path)
     for _ in range(3):
         assert made.check("START.sh") is False
@@ -159,7 +159,7 @@ def test_what_stands_as_it_was_is_trusted(made: Unpacked, always: None) -> None:
 
 @pytest.mark.parametrize("harm", HARM)
 def test_a_script_that_was_touched_is_put_back_before_it_is_started(
-    made: Unpacked, harm: Callable[[Path], None]
+    made: UnpackedWorkflow, harm: Callable[[Path], None]
 ) -> None:
     harm(Path(made.path))
     assert made.check("START.sh") is (harm is not emptied)
@@ -167,13 +167,15 @@ def test_a_script_that_was_touched_is_put_back_before_it_is_started(
     assert made.check("START.sh") is False
 
 
-def test_the_other_files_are_looked_at_too_now_and_then(made: Unpacked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_other_files_are_looked_at_too_now_and_then(
+    made: UnpackedWorkflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = Path(made.path, "data", "deep", "x")
     path.chmod(0o600)
     path.write_bytes(b"X")
     assert made.check("START.sh") is False
     assert path.read_bytes() == b"X", "not at every start: there may be a thousand"
-    monkeypatch.setattr(unpacked, "monotonic", lambda: float("inf"))
+    monkeypatch.setattr(workflow_snapshot, "monotonic", lambda: float("inf"))
     assert made.check("START.sh") is True
     assert everything(made.path) == FILES
 
@@ -181,14 +183,14 @@ def test_the_other_files_are_looked_at_too_now_and_then(made: Unpacked, monkeypa
 # In use
 
 
-def test_nobody_can_claim_a_folder_that_is_in_use(made: Unpacked) -> None:
+def test_nobody_can_claim_a_folder_that_is_in_use(made: UnpackedWorkflow) -> None:
     with folders.opened(made.path) as fd:
         assert not folders.claim(fd)
         made.close()
         assert folders.claim(fd)
 
 
-def test_one_that_was_replaced_is_held_again(made: Unpacked) -> None:
+def test_one_that_was_replaced_is_held_again(made: UnpackedWorkflow) -> None:
     rewritten(Path(made.path))
     made.check("START.sh")
     with folders.opened(made.path) as fd:
@@ -196,17 +198,17 @@ def test_one_that_was_replaced_is_held_again(made: Unpacked) -> None:
 
 
 def test_the_folders_of_files_are_named_parents_first() -> None:
-    assert unpacked.folders_of(["a", "b/c/d", "b/e", "f/g"]) == ["b", "b/c", "f"]
+    assert workflow_snapshot.folders_of(["a", "b/c/d", "b/e", "f/g"]) == ["b", "b/c", "f"]
 
 
 @pytest.mark.slow
 def test_a_process_that_keeps_the_folder_locked_stops_nobody(home: Home) -> None:
     """A step can take any lock on what it can read."""
-    first = Unpacked(home, DIGEST, lambda: FILES)
+    first = UnpackedWorkflow(home, DIGEST, lambda: FILES)
     first.make()
     first.close()
     fd = os.open(first.path, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    second = Unpacked(home, DIGEST, lambda: FILES)
+    second = UnpackedWorkflow(home, DIGEST, lambda: FILES)
     assert second.make() is False
     os.close(fd)

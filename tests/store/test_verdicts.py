@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raymond.store import verdicts
+from raymond.store import program_cache
 from raymond.store.home import VARIABLE
 from raymond.system import processes
 
@@ -15,14 +15,14 @@ def test_a_verdict_is_told_again_without_asking_again(tmp_path: Path, monkeypatc
     home = tmp_path / "home"
     home.mkdir(0o700)
     monkeypatch.setenv(VARIABLE, str(home))
-    said = verdicts.complaints(SCRIPTS)
+    said = program_cache.complaints(SCRIPTS)
     assert [*said] == ["bad.sh"]
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("PATH", str(tmp_path))
         processes.program.cache_clear()
-        assert verdicts.complaints(SCRIPTS) == said, "there is no bash to ask"
-        assert verdicts.complaints({"bad.sh": "while false; do\n"}) == {}
+        assert program_cache.complaints(SCRIPTS) == said, "there is no bash to ask"
+        assert program_cache.complaints({"bad.sh": "while false; do\n"}) == {}
     processes.program.cache_clear()
-    assert [*verdicts.complaints({"bad.sh": "while false; do\n"})] == ["bad.sh"], "silence is no verdict"
-    (home / verdicts.NAME).write_text("torn")
-    assert verdicts.complaints(SCRIPTS) == said
+    assert [*program_cache.complaints({"bad.sh": "while false; do\n"})] == ["bad.sh"], "silence is no verdict"
+    (home / program_cache.VERDICTS_FILE).write_text("torn")
+    assert program_cache.complaints(SCRIPTS) == said

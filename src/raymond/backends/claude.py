@@ -30,7 +30,7 @@ from raymond.backends.claude_stream import StreamReader, ToolUse
 from raymond.backends.contract import NO_ACCOUNT
 from raymond.patterns import regex
 from raymond.store import home as homes
-from raymond.store import versions
+from raymond.store import program_cache
 from raymond.store.trust import top_of
 from raymond.system import files, programs
 from raymond.system.files import foreign, make_private, private
@@ -230,7 +230,7 @@ class Claude:
         path, problem = programs.locate(self._program)
         if problem:
             return Found(program=path, problem=problem, hint=_INSTALL, instead=NO_ACCOUNT)
-        version, problem = versions.checked(path, "Claude Code", OLDEST, OUTER)
+        version, problem = program_cache.checked_version(path, "Claude Code", OLDEST, OUTER)
         settings = _own_settings(own_folder())
         payer = self._payer(settings)
         hint = "" if payer.name else _LOG_IN

@@ -18,7 +18,7 @@ from raymond.backends.codex_events import LOG_IN, CodexReader
 from raymond.backends.codex_record import Record, home, priced, read
 from raymond.backends.contract import NO_ACCOUNT
 from raymond.patterns import regex
-from raymond.store import versions
+from raymond.store import program_cache
 from raymond.store.trust import top_of
 from raymond.system import programs
 from raymond.workspace import home as workspace_home
@@ -162,7 +162,7 @@ class Codex:
         path, problem = programs.locate(self._program)
         if problem:
             return Found(program=path, problem=problem, hint=_INSTALL, instead=NO_ACCOUNT)
-        version, problem = versions.checked(path, "Codex", OLDEST, OUTER)
+        version, problem = program_cache.checked_version(path, "Codex", OLDEST, OUTER)
         payer = _payer(os.environ)
         hint = "" if payer.name else LOG_IN
         if problem:

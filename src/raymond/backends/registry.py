@@ -14,7 +14,7 @@ from raymond.machine.agent import SCRIPTED as SCRIPTED
 from raymond.machine.events import RunStarted
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.store import exports, settings_file
+from raymond.store import exports, trust
 from raymond.store.loader import REPLIES_FILE
 from raymond.store.project import Project
 from raymond.store.trust import Trust
@@ -117,7 +117,7 @@ def _known(name: str, tables: Tables, state: str) -> Backend:
             raise BackendError(f"{error} for {state}", backend=name, hint=error.hint) from None
         raise
     except UsageError as error:
-        path = settings_file.of_person()  # nobody else can set up a backend
+        path = trust.settings_of_person()  # nobody else can set up a backend
         raise UsageError(f"{path}: {error}" if path else str(error), hint=error.hint) from None
 
 
@@ -167,7 +167,7 @@ def make(
 
 def _of_person() -> list[str]:
     """The folder of a person's own settings: what they say there holds for every run."""
-    path = settings_file.of_person()
+    path = trust.settings_of_person()
     if not is_text(path):
         # No rule that keeps agents out of it could name it.
         hint = "set XDG_CONFIG_HOME to a folder whose path is"

@@ -11,7 +11,7 @@ from raymond.faces.history import told_by_step as said
 from raymond.language.refusal import Refusal
 from raymond.machine.events import Decision, StepEnded
 from raymond.store.project import Project
-from raymond.store.records import Records
+from raymond.store.transcripts import TranscriptReader
 from raymond.views.questions import open_questions
 
 
@@ -21,7 +21,7 @@ def attach(project: Project, id: str, follower: Follower, face: Face, greeting: 
     face.on_decisions(run, [])
     face.on_note(greeting)
     drawn = 0.0
-    records = Records(project.run(id).transcripts)
+    records = TranscriptReader(project.run(id).transcripts)
     for decisions in follower.watch(0.0):
         if decisions:
             _show(records, follower, decisions, face)
@@ -32,7 +32,7 @@ def attach(project: Project, id: str, follower: Follower, face: Face, greeting: 
         _listen(project, id, follower, face)
 
 
-def _show(records: Records, follower: Follower, decisions: list[Decision], face: Face) -> None:
+def _show(records: TranscriptReader, follower: Follower, decisions: list[Decision], face: Face) -> None:
     """What was decided, and what the steps that ended had said."""
     for decision in decisions:
         for event in decision.events:

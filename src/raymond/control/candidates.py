@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from raymond.control import naming, questions, runs
 from raymond.control.runs import RunRow
-from raymond.store import placed_workflows
 from raymond.store import project as projects
+from raymond.store import workflow_snapshot
 
 _FIRST = ("START.", "1_START.")
 _WHERE = (".", "workflows")
@@ -46,7 +46,7 @@ def _about(status: str, label: str) -> str:
 def states(id: str | None) -> list[str]:
     """The states of the workflow of a run."""
     project, found = naming.named(id or None)
-    return [*placed_workflows.placed(project, runs.look(project, found).run).workflow.states]
+    return [*workflow_snapshot.placed_workflow(project, runs.look(project, found).run).workflow.states]
 
 
 def backends() -> list[str]:

@@ -79,7 +79,7 @@ def _checked(project: Project, id: str) -> RunHandle | UsageError:
     if _finished(project, id) is not None or _is_lost(project, id):
         return RunHandle(project, id)
     holder = lock.holder(project.run(id))
-    if isinstance(holder, lock.Squatter):
+    if isinstance(holder, lock.ForeignHolder):
         return UsageError(holder.told(id), hint=holder.way_out(id))
     force = " --force" if runs.look(project, id).host else ""
     hint = f"raymond cancel {id}{force} ends it for good; raymond clean --force {id} ends and removes it"

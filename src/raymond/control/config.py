@@ -14,7 +14,7 @@ from raymond import durations, errors
 from raymond.control.settings import DURATION, KEYS, PERIOD, SITE_KEYS, Row, SiteRules
 from raymond.errors import UsageError
 from raymond.machine.prices import show as dollars
-from raymond.store import settings_file
+from raymond.store import trust
 from raymond.system import files, git
 
 SITE_FILE = "/etc/raymond/policy.toml"
@@ -59,12 +59,12 @@ def load(
     policy_file: str = SITE_FILE,
 ) -> Config:
     """The configuration in the project at `tree`, if there is one; a flag that is None was not given."""
-    user, project = user_file(environment), f"{tree}/{settings_file.NAME}" if tree else ""
+    user, project = user_file(environment), f"{tree}/{trust.SETTINGS_FILE}" if tree else ""
     config = Config({name: Setting(key.default, "default") for name, key in KEYS.items()})
     settings = config.settings
     settings |= {name: Setting(value, user) for name, value in _table(user, _content(user), KEYS).items()}
     if tree:
-        _narrow(config, project, _table(project, settings_file.read(tree), KEYS), user)
+        _narrow(config, project, _table(project, trust.read_settings(tree), KEYS), user)
     for variable, value in environment.items():
         name = variable.removeprefix(PREFIX).lower()
         if variable.startswith(PREFIX) and name in KEYS and value and not KEYS[name].is_table:
@@ -110,13 +110,13 @@ def site_rules(policy_file: str = SITE_FILE) -> SiteRules:
 
 def user_file(environment: Mapping[str, str] = os.environ) -> str:
     """Where a person keeps their own settings; empty without a home."""
-    return settings_file.of_person(environment)
+    return trust.settings_of_person(environment)
 
 
 def _content(path: str) -> bytes:
     """What a person or the site has written; a link is theirs to make. Nothing when there is no such file."""
     try:
-        return files.contents(os.path.realpath(path), settings_file.MOST + 1) if path else b""
+        return files.contents(os.path.realpath(path), trust.MOST_SETTINGS_BYTES + 1) if path else b""
     except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as error:
@@ -129,7 +129,7 @@ def _table(path: str, data: bytes, known: Mapping[str, Row]) -> dict[str, Any]:
     """The settings in a file."""
     if not data:
         return {}
-    if len(data) > settings_file.MOST:
+    if len(data) > trust.MOST_SETTINGS_BYTES:
         raise UsageError(f"{path} is larger than 1 MiB", hint="settings are a few lines of TOML: budget = 5.00")
     import tomllib
 

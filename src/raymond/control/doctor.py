@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from raymond import __version__
 from raymond.control import config, inside
 from raymond.errors import Error, JournalError, UsageError
-from raymond.store import exports, journal, project, repair, versions
+from raymond.store import exports, journal, program_cache, project, repair
 from raymond.store import home as homes
 from raymond.store.project import Project
 from raymond.store.repair import Repair
@@ -263,7 +263,7 @@ def _trust() -> list[Finding]:
 
 def _backends() -> list[Finding]:
     """Every backend: whether it is installed, who pays, and what it does with conversations."""
-    versions.forget()
+    program_cache.forget_versions()
     from raymond.backends import registry
 
     settings = _settings()

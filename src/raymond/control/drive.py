@@ -21,14 +21,14 @@ from raymond.machine.events import Recording as Recording
 from raymond.machine.outcome import Whole
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.store import blobs, journal, lock, placed_workflows, sources
+from raymond.store import blobs, journal, lock, workflow_snapshot
 from raymond.store.journal import Folded
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.store.trust import Trust
-from raymond.store.unpacked import Unpacked
+from raymond.store.workflow_snapshot import UnpackedWorkflow
 from raymond.system.processes import withhold_descriptors
 from raymond.views.status import run_status
 
@@ -72,11 +72,11 @@ def _take_once(folder: RunFolder, force: bool) -> Lock:
     try:
         return lock.take(folder, force=force)
     except RunBusy:
-        from raymond.store import squatters
+        from raymond.store import leftovers
 
         start = journal.first(folder)
         inside.check(start, "resume")
-        if not squatters.end(folder, start):
+        if not leftovers.end_foreign_holders(folder, start):
             raise
     return lock.take(folder, force=force)
 
@@ -207,9 +207,12 @@ def hold(
             preflight.check_place(project, run)
         if loaded is None:
             inside.check(run.start, "resume")  # whoever has just started it may drive it
-        sources.settle(folder, run.start.source)
+        workflow_snapshot.settle_prepared(folder, run.start.source)
         known = loaded if loaded is not None and loaded.digest == run.start.source else None
-        placed, unpacked = placed_workflows.placed(project, run, known), placed_workflows.unpacked(project, run, known)
+        placed, unpacked = (
+            workflow_snapshot.placed_workflow(project, run, known),
+            workflow_snapshot.unpacked_workflow(project, run, known),
+        )
         settings = config.load(project.tree)
         placed = _checked(run, placed, settings["backends"], begins=loaded is not None)
         if unpacked.make():
@@ -298,7 +301,9 @@ def _trusts(project: Project, run: Run, placed: PlacedWorkflow, trusts_now: bool
 class HeldRun:
     """A run this process may drive, until it is closed."""
 
-    def __init__(self, project: Project, held: Lock, book: journal.Journal, unpacked: Unpacked, driver: Driver) -> None:
+    def __init__(
+        self, project: Project, held: Lock, book: journal.Journal, unpacked: UnpackedWorkflow, driver: Driver
+    ) -> None:
         self.lock = held
         self.project = project
         self._unpacked = unpacked

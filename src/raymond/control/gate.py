@@ -18,7 +18,7 @@ from raymond.language.ways import Way, narrowed
 from raymond.language.workflow import State, Workflow, resolve
 from raymond.machine import gates
 from raymond.machine.run import Run
-from raymond.store import loader, sources
+from raymond.store import loader, workflow_snapshot
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
@@ -211,7 +211,7 @@ def tool_patterns(workflow: Workflow) -> list[str]:
 def tool_patterns_of_run(project: Project, run: Run) -> list[str]:
     """The same for the files that a run has now."""
     start = run.start
-    files = sources.read(project.run(start.workflow_id), start.source)
+    files = workflow_snapshot.read(project.run(start.workflow_id), start.source)
     return tool_patterns(loader.from_files(files, name=start.name, entry=start.entry, overrides=start.overrides))
 
 

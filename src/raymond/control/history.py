@@ -15,7 +15,7 @@ from raymond.machine.events import Decision, Event, StepEnded, StepStarted, is_e
 from raymond.machine.run import Run
 from raymond.store import journal
 from raymond.store.project import Project
-from raymond.store.records import Records
+from raymond.store.transcripts import TranscriptReader
 from raymond.views import cost, questions
 from raymond.views.cost import Entry, Sum
 from raymond.views.status import is_checking, why_red
@@ -60,7 +60,7 @@ def step(project: Project, id: str, decisions: Sequence[Decision], number: int, 
     """Every turn of step `number`, in order; refused while it runs."""
     check_step(id, decisions, number, agent)
     folder = project.run(id)
-    records, turns = Records(folder.transcripts), list[StepRecord]()
+    records, turns = TranscriptReader(folder.transcripts), list[StepRecord]()
     begun: StepStarted | None = None
     states: dict[str, str] = {}
     for event in _events(decisions):
@@ -121,20 +121,23 @@ def gate_progress(project: Project, run: Run) -> dict[str, GateProgress]:
     if not agents:
         return {}
     from raymond.machine import rules
-    from raymond.store import loader, sources  # hardly any look at a run needs the workflow
+    from raymond.store import (
+        loader,
+        workflow_snapshot,  # hardly any look at a run needs the workflow
+    )
 
     start = run.start
     try:
-        files = sources.read(project.run(start.workflow_id), start.source)
+        files = workflow_snapshot.read(project.run(start.workflow_id), start.source)
         states = loader.from_files(files, name=start.name, entry=start.entry, overrides=start.overrides).states
     except Error:
         return {}
-    records = Records(project.run(start.workflow_id).transcripts)
+    records = TranscriptReader(project.run(start.workflow_id).transcripts)
     known = [agent for agent in agents if agent.state in states]
     return {agent.id: _progress(rules.of_state(run, states[agent.state], agent), agent, records) for agent in known}
 
 
-def _progress(policy: Policy, agent: Agent, records: Records) -> GateProgress:
+def _progress(policy: Policy, agent: Agent, records: TranscriptReader) -> GateProgress:
     from raymond.machine import gates
 
     tries = gates.TRIES if policy.gate_tries is None else policy.gate_tries

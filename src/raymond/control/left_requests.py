@@ -32,7 +32,7 @@ _LISTS = {"allowed_tools": "--allow-tool", "roots": "--root"}
 
 def found(folder: RunFolder, run: Run) -> "Iterator[tuple[str, Request]]":
     """Every request that was left and not taken, with the path of its file; nobody can tell who left it."""
-    for path, request in inbox.look(folder.inbox):
+    for path, request in inbox.pending(folder.inbox):
         if request and request.id not in run.requests:
             yield path, replace(request, sender=Sender(way="inbox"), given=None)
 
@@ -51,10 +51,10 @@ def of(project: Project, run: Run) -> "LeftRequests":
     if not left or lock.signed(folder).host not in ("", os.uname().nodename):
         return LeftRequests(folder.id, [])
     from raymond.machine.fates import fates  # only what was left has to be judged
-    from raymond.store import placed_workflows
+    from raymond.store import workflow_snapshot
 
     try:
-        placed = placed_workflows.placed(project, run)
+        placed = workflow_snapshot.placed_workflow(project, run)
     except Error:
         placed = None  # the next driver does not come far either
     tried = journal.read(folder).run

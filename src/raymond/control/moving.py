@@ -11,7 +11,7 @@ from raymond.errors import RunExists, UsageError
 from raymond.machine.agent import Agent, rebased
 from raymond.machine.events import RunMoved
 from raymond.machine.run import Run
-from raymond.store import journal, placed_workflows
+from raymond.store import journal, workflow_snapshot
 from raymond.store import project as projects
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
@@ -98,7 +98,7 @@ def _move_folder(project: Project, target: Project, id: str) -> None:
 
 def _bring(project: Project, target: Project, run: Run, old: str, new: str) -> list[str]:
     """Bring every conversation along; those that could not be."""
-    placed = placed_workflows.placed(project, run)
+    placed = workflow_snapshot.placed_workflow(project, run)
     backends = registry.make(project, run, placed, config.load(target.tree)["backends"])
     lost: list[str] = []
     for agent in run.agents.values():

@@ -25,7 +25,7 @@ from raymond.machine import evaluators, prices, rights
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.redaction import Secrets
-from raymond.store import loader, verdicts
+from raymond.store import loader, program_cache
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
@@ -354,7 +354,9 @@ def script_warnings(workflow: Workflow) -> Iterator[Diagnostic]:
     named = reach.of(workflow).named
     texts = {name: state.body for name, state in workflow.states.items() if name.endswith(".sh") and name in named}
     texts |= {f"lib/{name}": text for name, text in workflow.lib.items() if name.endswith(".sh")}
-    for name, said in verdicts.complaints({name: text for name, text in texts.items() if _is_bash(name, text)}).items():
+    for name, said in program_cache.complaints(
+        {name: text for name, text in texts.items() if _is_bash(name, text)}
+    ).items():
         for line, message in bash.places(said):
             mark = frontmatter.mark(name, texts[name], line, 1, 1000)
             yield frontmatter.diagnose(mark, "bash-syntax", f"bash: {message}", "`bash -n` says the same")

@@ -23,8 +23,8 @@ from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run, pool_of
 from raymond.steps import script_step, spool
 from raymond.store import home as homes
-from raymond.store import placed_workflows
 from raymond.store import project as projects
+from raymond.store import workflow_snapshot
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 from raymond.system.stragglers import MARK
@@ -96,7 +96,7 @@ def dry_run(loaded: Loaded, options: Choices, settings: Config) -> Preview:
     if taken:
         raise taken
     run = fold([Decision(seq=1, time=0.0, events=begin(start))])
-    placed = placed_workflows.placed(project, run, loaded)
+    placed = workflow_snapshot.placed_workflow(project, run, loaded)
     trusts = trust.decide(project, start, loaded.workflow, trusts_now=options.trust_project).trusts
     backends = registry.make(project, run, placed, settings["backends"], trusts)
     answers = programs.answering(start, loaded.workflow, settings["backends"])

@@ -90,7 +90,7 @@ def _of(found: Iterable[Project]) -> Open:
 
 def files_of(question: Question) -> list[Found]:
     """The files of a question as they are now."""
-    return [asked_files.look(question.cwd, one.path) for one in question.files]
+    return [asked_files.read_now(question.cwd, one.path) for one in question.files]
 
 
 def changed(question: Question) -> list[str]:

@@ -32,9 +32,10 @@ from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.sender import FOR_STEPS
 from raymond.redaction import Secrets
-from raymond.store import asked_files, exports, inbox, journal, lock, placed_workflows, squatters, taken
+from raymond.store import asked_files, exports, inbox, journal, lock, workflow_snapshot
 from raymond.store.journal import Folded
-from raymond.store.lock import Lock, Squatter
+from raymond.store.leftovers import end_foreign_holders
+from raymond.store.lock import ForeignHolder, Lock
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.views.questions import Question, open_questions
@@ -105,7 +106,7 @@ def deliver(
     folder = project.run(id)
     folded = journal.read(folder)
     placed = _placed_workflow(project, folded.run, request)
-    if len(msgspec.json.encode(request)) > inbox.MOST - _SPARE:
+    if len(msgspec.json.encode(request)) > inbox.MOST_BYTES - _SPARE:
         return Refusal("too_long", f"{_WHAT.get(request.kind, 'the request')} is longer than 1 MiB", _TOO_LONG)
     if request.id in folded.run.requests:
         return _why_refused(folder, request) or Journaled([])  # its driver ended before it could say so
@@ -114,7 +115,7 @@ def deliver(
     if lock.holder(folder) is not None:
         problem = requests.problem(folded.run, placed, request, time())
         if request.ends_steps and (problem is None or problem.kind == "run_ended"):
-            ended = squatters.end(folder, folded.run.start)
+            ended = end_foreign_holders(folder, folded.run.start)
         if problem and problem.kind not in _BY_SENDER and not ended:
             return problem
     try:
@@ -135,7 +136,7 @@ def deliver(
 def _placed_workflow(project: Project, run: Run, request: Request) -> PlacedWorkflow:
     """The workflow of the run; what ends it needs none, and works although its files are gone."""
     try:
-        return placed_workflows.placed(project, run)
+        return workflow_snapshot.placed_workflow(project, run)
     except Error:
         if request.kind not in ("stop", "cancel"):
             raise
@@ -153,7 +154,7 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
     in_inbox = request.kind in FOR_STEPS
     until = monotonic() + (within if in_inbox else max(within, ANSWERED_WITHIN))
     while holder := lock.holder(folder):
-        if isinstance(holder, Squatter) and holder.pid == busy.pid:
+        if isinstance(holder, ForeignHolder) and holder.pid == busy.pid:
             return Refusal("out_of_reach", holder.told(folder.id), holder.way_out(folder.id))
         left = until - monotonic()
         if holder.socket == IN_INBOX or (left < 0 and in_inbox):
@@ -176,7 +177,7 @@ def _send(folder: RunFolder, request: Request, busy: RunBusy, within: float) -> 
 
 def _written(folder: RunFolder, request: Request, busy: RunBusy) -> Taken | Refusal:
     """A driver replies when it has written; a step that speaks in its place writes nothing."""
-    if taken.is_taken(folder, request.id):
+    if journal.has_request(folder, request.id):
         return Taken(busy.pid)
     what = f"process {busy.pid} seems to have taken it, but it is not in the journal of {folder.id}"
     hint = "a step may have answered in its place: look at the processes of the run, and ask again"
@@ -345,7 +346,7 @@ def _unrecorded(folder: RunFolder, request: Request) -> Iterator[None]:
         raise
     except JournalError as error:
         with contextlib.suppress(JournalError):
-            if not taken.is_taken(folder, request.id):
+            if not journal.has_request(folder, request.id):
                 error.hint = "nothing was recorded: fix this, then run the same command again"
         raise
 
@@ -441,8 +442,8 @@ def answer(
 
 def _why_unanswered(asked: Question, id: str, seen: Mapping[str, str], unseen: bool) -> Refusal | None:
     """Why an answer is refused: a file of the question cannot be shown, or has changed since the person saw it."""
-    found = [asked_files.look(asked.cwd, one.path) for one in asked.files]
-    hidden = asked_files.hidden(found)
+    found = [asked_files.read_now(asked.cwd, one.path) for one in asked.files]
+    hidden = asked_files.why_hidden(found)
     if hidden and not unseen:
         return Refusal("hidden", hidden, f"bring the file back, or: raymond answer {id} --unseen")
     changed = asked_files.changed(found, asked.files, seen)

@@ -9,7 +9,7 @@ from raymond.control.request import Delivery
 from raymond.drivers.face import Face
 from raymond.machine.agent import Agent
 from raymond.machine.run import Run
-from raymond.store import journal, records
+from raymond.store import journal, transcripts
 from raymond.store.project import Project
 from raymond.system.files import contents
 from raymond.views.status import only_reviews, waits_for_review
@@ -85,10 +85,10 @@ def _review(project: Project, run: Run, agent: Agent) -> Review:
     )
 
 
-def _words(transcripts: str, agent: Agent) -> str:
+def _words(folder: str, agent: Agent) -> str:
     """What the agent said in its last turn."""
     last = agent.visit.turns[-1] if agent.visit.turns else 0
-    lines = records.Records(transcripts).so_far(agent.id, last) if last else []
+    lines = transcripts.TranscriptReader(folder).so_far(agent.id, last) if last else []
     return "".join(str(line["said"]) for line in lines if isinstance(line.get("said"), str)).strip()
 
 

@@ -86,7 +86,7 @@ def look(project: Project, id: str) -> Seen:
     """Run `id` now: folded from its journal, and who drives it."""
     run = journal.read(project.run(id)).run
     holder = lock.holder(project.run(id))
-    if isinstance(holder, lock.Squatter):
+    if isinstance(holder, lock.ForeignHolder):
         return Seen(run, undriven_status(run), 0, f"{holder.told(id)}\n{holder.way_out(id)}")
     host = "" if holder else lock.signed(project.run(id)).host
     is_stopped = run.stop is not None and not run.final_status
@@ -108,7 +108,7 @@ def may_have_left(project: Project, run: Run) -> bool:
 def is_driven(folder: RunFolder) -> bool:
     """Whether a process drives the run now."""
     holder = lock.holder(folder)
-    return holder is not None and not isinstance(holder, lock.Squatter)
+    return holder is not None and not isinstance(holder, lock.ForeignHolder)
 
 
 def has_ended(folder: RunFolder) -> bool:
@@ -150,7 +150,7 @@ def row(project: Project, id: str) -> RunRow:
     """Run `id` in one row: from its state file while that is as new as the journal, else from the journal."""
     folder = project.run(id)
     holder, touched = lock.holder(folder), 0.0
-    driven = holder is not None and not isinstance(holder, lock.Squatter)
+    driven = holder is not None and not isinstance(holder, lock.ForeignHolder)
     try:
         found = _kept_state(folder) or _state_of(journal.read(folder).run)
     except JournalError as error:

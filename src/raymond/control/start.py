@@ -25,7 +25,7 @@ from raymond.machine.agent import SCRIPTED
 from raymond.machine.events import UNRECORDED, Decision, Recording, RunStarted
 from raymond.machine.prices import UNKNOWN_TURN, Price
 from raymond.machine.run_started import TURNS_AT_ONCE
-from raymond.store import journal, loader, settings_file, sources
+from raymond.store import journal, loader, trust, workflow_snapshot
 from raymond.store import project as projects
 from raymond.store.loader import Loaded as Loaded
 from raymond.store.project import Project
@@ -113,7 +113,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
     known = {name: value for name in OPTIONS if name in KEYS and (value := settings.said(name)) is not None}
     return Choices(
         **asdict(options) | known,
-        from_project=[key for key, one in settings.settings.items() if one.origin.endswith(settings_file.NAME)],
+        from_project=[key for key, one in settings.settings.items() if one.origin.endswith(trust.SETTINGS_FILE)],
         backend_was_typed=settings.settings["backend"].origin.startswith("--"),
         tables=settings["backends"],
         prices=settings["prices"],
@@ -189,7 +189,7 @@ def _begin(project: Project, loaded: Loaded, options: Choices) -> Prepared:
         trust.decide(project, started, loaded.workflow, trusts_now=options.trust_project)
     project.make()
     decision = Decision(seq=1, time=round(time(), 3), events=decide.begin(started))
-    journal.create(project.run(started.workflow_id), decision, lambda folder: sources.put(folder, loaded))
+    journal.create(project.run(started.workflow_id), decision, lambda folder: workflow_snapshot.put(folder, loaded))
     return replace(prepared, start=started)
 
 

@@ -14,12 +14,10 @@ from raymond.faces import foreign_text
 from raymond.language import judges
 from raymond.language.workflow import Workflow
 from raymond.machine.events import RunStarted
-from raymond.store import foreign_settings
 from raymond.store import home as homes
 from raymond.store import trust as trusting
-from raymond.store.foreign_settings import Unclear
 from raymond.store.project import Project
-from raymond.store.trust import Trust
+from raymond.store.trust import Trust, Unclear
 from raymond.system import files
 from raymond.text import visible
 
@@ -145,7 +143,7 @@ def _trust(name: str, tree: str, cwd: str, records: dict[str, dict[str, str]], t
 def _present(tree: str, cwd: str, names: Collection[str], *, nested: bool) -> list[str]:
     """Which of `names` there are; all that may be when it cannot be told."""
     try:
-        parts = {part for path in foreign_settings.brought(tree, cwd, nested=nested) for part in path.split("/")}
+        parts = {part for path in trusting.foreign_settings(tree, cwd, nested=nested) for part in path.split("/")}
     except Unclear:
         return [name for name in names if os.path.lexists(os.path.join(tree, name))] or list(names)
     return [name for name in names if name in parts]
@@ -166,7 +164,7 @@ def _lapse(tree: str, cwd: str, trusted: dict[str, str]) -> str:
     if not os.path.isdir(tree):
         return "the folder is gone"
     try:
-        changes = trusting.lapse(foreign_settings.brought(tree, cwd), trusted)
+        changes = trusting.lapse(trusting.foreign_settings(tree, cwd), trusted)
     except Unclear as error:
         return visible(str(error))
     return foreign_text.changes_since_trusted([(one.path, one.what) for one in changes])
@@ -217,7 +215,7 @@ def _tree(folder: str, *, must_exist: bool = True) -> str:
 
 def _offered(tree: str, cwd: str) -> dict[str, str]:
     try:
-        return foreign_settings.brought(tree, cwd)
+        return trusting.foreign_settings(tree, cwd)
     except Unclear as error:
         raise UsageError(f"{tree} cannot be trusted: {error}", hint="remove it, or make it a file of its own") from None
 

@@ -15,7 +15,7 @@ from raymond.language.workflow import ENTRIES, bare
 from raymond.machine import workflow_change
 from raymond.machine.events import RunStarted, WorkflowChanged
 from raymond.machine.run import Run
-from raymond.store import journal, loader, sources
+from raymond.store import journal, loader, workflow_snapshot
 from raymond.store.loader import Loaded
 from raymond.store.project import Project
 
@@ -45,7 +45,7 @@ def upgrade(
     try:
         folded = journal.read(folder)
         start = folded.run.start
-        sources.settle(folder, start.source)
+        workflow_snapshot.settle_prepared(folder, start.source)
         loaded = loader.load(_path(project, start), overrides=start.overrides)
         # Its agents may be in states that the entry no longer leads to.
         begin = (*workflow_change.needed(folded.run), *renamed.values(), to)
@@ -53,12 +53,12 @@ def upgrade(
         with preflight.errors_located(loaded):
             warnings = _warnings(folded.run, loaded, strict=strict)
             changed = _change(project, folded.run, loaded, renamed)
-        sources.prepare(folder, loaded)
+        workflow_snapshot.prepare(folder, loaded)
         book = journal.Journal(folder, folded.size, held)
         book.decide(folded.run, time(), journal.torn(folded))
         book.decide(folded.run, time(), [changed])
         book.close()
-        sources.change(folder)
+        workflow_snapshot.use_prepared(folder)
         return Upgrade(changed, warnings)
     finally:
         held.release()
@@ -66,7 +66,7 @@ def upgrade(
 
 def check(project: Project, run: Run) -> None:
     """Refuse to continue a run whose files have anything doubtful in them."""
-    files = sources.read(project.run(run.start.workflow_id), run.start.source)
+    files = workflow_snapshot.read(project.run(run.start.workflow_id), run.start.source)
     workflow = loader.from_files(files, name=run.start.name, entry=run.start.entry, overrides=run.start.overrides)
     _warnings(run, Loaded(workflow, run.start.scope_dir, files, run.start.source), strict=True)
 
@@ -94,7 +94,7 @@ def _path(project: Project, start: RunStarted) -> str:
     if bare(start.entry) not in ENTRIES and os.path.exists(file):
         return file  # the only state of a snapshot need not be the only one of its folder
     try:
-        files = sources.read(project.run(start.workflow_id), start.source)
+        files = workflow_snapshot.read(project.run(start.workflow_id), start.source)
         found = loader.from_files(files, name=start.name, entry=None, overrides=start.overrides).entry
     except JournalError:
         found = "" if start.name == bare(start.entry) else start.entry

@@ -16,7 +16,7 @@ from msgspec import Struct
 from raymond import errors
 from raymond.language.refusal import Refusal
 from raymond.machine.requests import Request
-from raymond.store.inbox import MOST, decode
+from raymond.store.inbox import MOST_BYTES, decode
 from raymond.store.run_folder import JOURNAL
 from raymond.system import locks, sockets
 from raymond.system.processes import Poll, alive, start_time
@@ -129,7 +129,7 @@ class Door:
         except OSError:
             data = b""
         guest.said += data
-        if not data or guest.waits_for or len(guest.said) > MOST:
+        if not data or guest.waits_for or len(guest.said) > MOST_BYTES:
             return self._dismiss(fd)
         if not guest.said.endswith(b"\n"):
             return
@@ -187,7 +187,7 @@ def ask(path: str, request: Request, within: float) -> Reply | None:
         with contextlib.suppress(TimeoutError):
             while not said.endswith(b"\n"):
                 said += _hear(connection, until)
-                if len(said) > MOST:
+                if len(said) > MOST_BYTES:
                     raise ConnectionAbortedError(f"{path} says more than any reply")
             return _reply(said)
     return None

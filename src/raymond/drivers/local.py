@@ -29,13 +29,13 @@ from raymond.steps.job import job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import FAR, Host, Step, stop_all
 from raymond.store import exports
-from raymond.store.beat import Beat
 from raymond.store.journal import Journal
 from raymond.store.leftovers import Leftovers
+from raymond.store.lock import Heartbeat
 from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.store.transcripts import Transcripts
-from raymond.store.unpacked import Unpacked
+from raymond.store.workflow_snapshot import UnpackedWorkflow
 from raymond.system import processes
 from raymond.system.files import trouble
 from raymond.system.stragglers import Marks, Orphans
@@ -68,7 +68,7 @@ class Driver:
         project: Project,
         run: Run,
         placed: PlacedWorkflow,
-        unpacked: Unpacked,
+        unpacked: UnpackedWorkflow,
         journal: Journal,
         backends: Mapping[str, Backend | Direct],
         face: Face,
@@ -117,7 +117,7 @@ class Driver:
         self._woken = False
         """A turn was named."""
         self._left = Leftovers(folder, run.start)
-        self._beat = Beat(folder.beat)
+        self._beat = Heartbeat(folder.beat)
         self._host = self._make_host(project, folder, unpacked, tails, place)
         self._signals = Signals(self._host.poll, self._pause, self._stop)
         self._place = place
@@ -126,7 +126,7 @@ class Driver:
         )
 
     def _make_host(
-        self, project: Project, folder: RunFolder, unpacked: Unpacked, tails: bool, place: "Place | None"
+        self, project: Project, folder: RunFolder, unpacked: UnpackedWorkflow, tails: bool, place: "Place | None"
     ) -> Host:
         host = Host(
             marks=Marks(self.run.start.key, folder.pids),

@@ -10,7 +10,7 @@ from raymond.errors import JournalError
 from raymond.machine.requests import Request
 from raymond.machine.sender import Given, Sender
 from raymond.redaction import Secrets
-from raymond.store import driven, journal
+from raymond.store import journal, lock
 from raymond.store.run_folder import RunFolder
 from raymond.system import process_tree
 from raymond.system.stragglers import MARK
@@ -66,7 +66,7 @@ def _given(pid: int) -> Given | None:
 
 def outer(pid: int) -> list[RunFolder]:
     """The runs whose drivers a process is below, the innermost first."""
-    found = (driven.by(process.pid) for process in process_tree.line(pid) if process.pid != pid)
+    found = (lock.driven_by(process.pid) for process in process_tree.line(pid) if process.pid != pid)
     return [folder for folder in found if folder]
 
 
@@ -81,7 +81,7 @@ def _driven(line: list[process_tree.Process], pid: int, drives: str, helpers: Co
             if not helped:
                 yield drives
             continue
-        folder = driven.by(process.pid)
+        folder = lock.driven_by(process.pid)
         if folder:
             yield _key(folder)
 

@@ -96,7 +96,7 @@ class Reception:
     def read_inbox(self, *, stops: bool = True) -> None:
         """Hand over what is in the inbox; a request stays there until it is in the journal. `stops`: see Conductor."""
         left: list[Request] = []
-        for path, request in list(inbox.look(self._folder.inbox)):
+        for path, request in list(inbox.pending(self._folder.inbox)):
             if request is None:
                 self._put_aside(path, "broken", "cannot be read")
             elif request.kind in FOR_STEPS or is_heard(request.kind, knows_senders=self._knows_senders()):
@@ -199,7 +199,7 @@ class Reception:
         if self._door:
             self._door.close()
         if self._conductor.run.is_over:
-            for path, _ in list(inbox.look(self._folder.inbox)):
+            for path, _ in list(inbox.pending(self._folder.inbox)):
                 inbox.remove(path)
 
 

@@ -51,7 +51,7 @@ from raymond.machine.sender import Sender, who
 from raymond.machine.step_events import PASSED
 from raymond.store import exports, journal
 from raymond.store.project import Project
-from raymond.store.records import Records, is_gone
+from raymond.store.transcripts import TranscriptReader, is_record_gone
 from raymond.system.files import make_private, private
 from raymond.text import visible
 from raymond.views import times
@@ -78,7 +78,7 @@ class Folder(Quiet):
         """Reads what happened before."""
         self._authored = ""
         """The folder of the author's files."""
-        self._records = Records(transcript_folder)
+        self._records = TranscriptReader(transcript_folder)
         self._steps: dict[str, int] = {}
         self._states: dict[str, str] = {}
         self._sessions: dict[str, str] = {}
@@ -248,7 +248,7 @@ class Folder(Quiet):
         number = self._steps[event.agent] = self._steps.get(event.agent, 0) + 1
         lines = self._records.ended(event)
         if not isinstance(event, GateEnded | EvaluatorEnded):  # the agent asks, and they decide about that
-            self._asked[event.agent] = requested(lines) if lines else _GONE if is_gone(event, lines) else ""
+            self._asked[event.agent] = requested(lines) if lines else _GONE if is_record_gone(event, lines) else ""
         about = {"type": type(event).__name__, **msgspec.to_builtins(event)}
         state = self._states.get(event.agent, "unknown.").rpartition(".")[0][:80]
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"

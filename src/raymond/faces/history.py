@@ -32,9 +32,8 @@ from raymond.machine.events import (
 from raymond.machine.label import named
 from raymond.steps.talk import in_order, only_tools
 from raymond.store import journal, transcripts
-from raymond.store.losses import LostStep
-from raymond.store.records import Records, is_gone
-from raymond.store.repair import Repair
+from raymond.store.repair import LostStep, Repair
+from raymond.store.transcripts import TranscriptReader, is_record_gone
 from raymond.text import safe, visible
 from raymond.views import times
 from raymond.views.cost import Tally
@@ -61,7 +60,7 @@ PARTS = {
 """What a transcript holds of a step, in the order in which it is shown, and how it is called."""
 
 
-def told_by_step(records: Records, event: StepEnded) -> Iterator[tuple[str, str]]:
+def told_by_step(records: TranscriptReader, event: StepEnded) -> Iterator[tuple[str, str]]:
     """What the step that ended with `event` told while it ran, from its transcript: the kind, and the text."""
     return _told_in(records.ended(event))
 
@@ -148,7 +147,7 @@ class TextHistory:
         self._agent = agent
         self._since = since
         self._folder = transcript_folder
-        self._records = Records(transcript_folder)
+        self._records = TranscriptReader(transcript_folder)
         self._loud: dict[str, int] = {}
         """Where in the transcript of each agent the last step may be that tells something."""
         self._tally = Tally()
@@ -205,7 +204,7 @@ class TextHistory:
         if event.agent not in self._loud:
             self._loud[event.agent] = -1  # what cannot be read tells nothing
             with contextlib.suppress(OSError):
-                self._loud[event.agent] = transcripts.last_of(_LOUD, self._folder, event.agent, event.offset)
+                self._loud[event.agent] = transcripts.find_last(_LOUD, self._folder, event.agent, event.offset)
         return self._loud[event.agent] >= event.offset
 
 
@@ -275,7 +274,7 @@ def _turn_lines(
     if ended:
         how, cost = words.ended(ended).partition(" (")[0], words.step_cost(ended, begun.backend)
     told = [f"step {begun.step}: {begun.agent} in {state}, {how} {cost}".rstrip()]
-    if ended and is_gone(ended, lines):
+    if ended and is_record_gone(ended, lines):
         told.append(words.GONE)
     for line in lines:
         for name, value in sorted(line.items(), key=lambda pair: pair[0] not in _SHOWN_FIRST):
@@ -307,7 +306,7 @@ class Conversation:
         since: float = float("-inf"),
         is_driven: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._records = Records(transcript_folder)
+        self._records = TranscriptReader(transcript_folder)
         self._tail = tail
         self._agent = agent
         self._step = step
@@ -406,7 +405,9 @@ class Conversation:
             f"{', ' if cost else ''}{cost}"
         )
         shown, lines = self._shown.get(event.agent, []), self._records.ended(event)
-        return _conversation_entry(head, self._parts(lines, shown), [words.GONE] if is_gone(event, lines) else [])
+        return _conversation_entry(
+            head, self._parts(lines, shown), [words.GONE] if is_record_gone(event, lines) else []
+        )
 
 
 def _conversation_entry(head: str, parts: Sequence[tuple[str, str]], notes: Sequence[str] = ()) -> str:

@@ -240,7 +240,7 @@ class Live(Quiet):
             told = cut(" ".join(answer.split()))
             return [f"not sent: `{told}` is not one of: {choices.offer(asked.choices)}"]
         found = _found_files(asked) if asked else []
-        hidden = asked_files.hidden(found)
+        hidden = asked_files.why_hidden(found)
         if hidden:
             return [f"not sent: {hidden}; to answer all the same:", f"  {self._way()} --unseen"]
         if [one.mark for one in found] != self._shown:
@@ -457,7 +457,7 @@ class Live(Quiet):
 
 
 def _found_files(asked: Question) -> list[Found]:
-    return [asked_files.look(asked.cwd, one.path) for one in asked.files]
+    return [asked_files.read_now(asked.cwd, one.path) for one in asked.files]
 
 
 class Kept(Lines):

@@ -18,7 +18,7 @@ from raymond.loops.loop_run import LoopRun
 from raymond.loops.outcome import WAITS
 from raymond.loops.settings import SESSION
 from raymond.loops.spec_files import Placed
-from raymond.store import records
+from raymond.store import transcripts
 from raymond.system import git
 from raymond.workspace import publish
 
@@ -76,7 +76,7 @@ def difference(loop: LoopRun, entry: Entry) -> str:
 def _said(loop: LoopRun, entry: Entry) -> tuple[str, str]:
     """The last message of its agent, and what its check printed last, with the changed files and the sealed ones."""
     words = printed = ""
-    for record in records.every(loop.project.run(loop.id).transcripts, entry.agent) if entry.agent else ():
+    for record in transcripts.every_record(loop.project.run(loop.id).transcripts, entry.agent) if entry.agent else ():
         words = _text(record, "said").strip() or words
         if record[0].get("gate"):
             printed = _text(record, "out") or printed

@@ -29,8 +29,8 @@ from raymond.machine.events import AskEnded, GateEnded, StepFinished, StepStarte
 from raymond.machine.run import Run
 from raymond.store import journal
 from raymond.store.project import Project
-from raymond.store.records import Records
 from raymond.store.run_folder import RunFolder
+from raymond.store.transcripts import TranscriptReader
 from raymond.system import git
 from raymond.views.status import failed_agents, waits_for_review
 from raymond.workspace import publish
@@ -80,7 +80,7 @@ def claims_of(folder: RunFolder, is_claim: Callable[[str], bool] | None = None) 
 
     Without `is_claim`, every agent that has ended its turn claims to be done; a script never does.
     """
-    records, found, turns = Records(folder.transcripts), Claims(), dict[str, list[StepFinished | AskEnded]]()
+    records, found, turns = TranscriptReader(folder.transcripts), Claims(), dict[str, list[StepFinished | AskEnded]]()
     answers: dict[str, bool] = {}
 
     def said(event: StepFinished | AskEnded) -> str:

@@ -45,7 +45,7 @@ from raymond.machine.events import (
 from raymond.machine.run import Run
 from raymond.store import exports
 from raymond.store.project import Project
-from raymond.store.records import Records
+from raymond.store.transcripts import TranscriptReader
 from raymond.text import visible
 from raymond.views.questions import Question
 from raymond.views.status import is_checking, why_red
@@ -82,7 +82,7 @@ class Telling:
     """A loop as its events tell it, one decision after the other."""
 
     def __init__(self, transcripts: str) -> None:
-        self._records = Records(transcripts)
+        self._records = TranscriptReader(transcripts)
         self._loop, self._most, self._now = "", 0, 0.0
         self._states: dict[str, str] = {}
         self._items: dict[str, Opened] = {}

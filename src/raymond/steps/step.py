@@ -15,7 +15,7 @@ from raymond.redaction import Secrets
 from raymond.steps.job import Job
 from raymond.store import exports
 from raymond.store.transcripts import Transcripts
-from raymond.store.unpacked import Unpacked
+from raymond.store.workflow_snapshot import UnpackedWorkflow
 from raymond.system.files import make_private
 from raymond.system.processes import GRACE, Poll, Watcher, signal_group
 from raymond.system.stragglers import Marks
@@ -40,7 +40,7 @@ class Host:
         *,
         marks: Marks,
         transcripts: Transcripts,
-        unpacked: Unpacked,
+        unpacked: UnpackedWorkflow,
         tree: str,
         home: str,
         spool: str,

@@ -68,5 +68,5 @@ def shown_files(cwd: str, folder: str, asked: Iterable[Transition]) -> tuple[Ask
     """What they are now, or why they cannot be shown."""
     for one in asked:
         if isinstance(one, Ask) and one.files.strip():
-            return asked_files.take(cwd, one.files, folder if folder != cwd else "")
+            return asked_files.resolve(cwd, one.files, folder if folder != cwd else "")
     return ()

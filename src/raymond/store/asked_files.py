@@ -11,9 +11,9 @@ from raymond.machine.asked_file import AskedFile
 from raymond.system import files
 from raymond.text import is_text
 
-LARGEST = 1 << 20
+MOST_BYTES = 1 << 20
 """Bytes of a file that is shown."""
-MOST = 20
+MOST_FILES = 20
 """Files of a question."""
 
 
@@ -32,31 +32,31 @@ class Found(Struct, frozen=True):
         return self.sha256 or self.problem
 
 
-def look(cwd: str, path: str) -> Found:
+def read_now(cwd: str, path: str) -> Found:
     """The file at `path`, which must stay inside of `cwd`."""
     top = os.path.realpath(cwd)
     try:
         real = os.path.realpath(os.path.join(top, path))
         if not real.startswith(top.rstrip("/") + "/"):
             return Found(path, b"", "", f"`{path}` is outside of {cwd}")
-        data = files.contents(real, LARGEST + 1)
+        data = files.contents(real, MOST_BYTES + 1)
     except OSError as error:
         return Found(path, b"", "", f"`{path}` cannot be read: {(error.strerror or '').lower()}")
     except ValueError:
         return Found(path, b"", "", "`files` has a path with a NUL in it")
-    if len(data) > LARGEST:
-        return Found(path, b"", "", f"`{path}` is larger than {LARGEST >> 20} MiB")
+    if len(data) > MOST_BYTES:
+        return Found(path, b"", "", f"`{path}` is larger than {MOST_BYTES >> 20} MiB")
     return Found(path, data, digest(data))
 
 
-def take(cwd: str, given: str, folder: str = "") -> tuple[AskedFile, ...] | Refusal:
+def resolve(cwd: str, given: str, folder: str = "") -> tuple[AskedFile, ...] | Refusal:
     """What `files="A B"` names now, or why it cannot be shown; `folder` is where `cwd` really is, if elsewhere."""
     paths = list(dict.fromkeys(given.split()))
-    if len(paths) > MOST:
-        return Refusal("file", f"`files` names more than {MOST} files", "put them together into one")
+    if len(paths) > MOST_FILES:
+        return Refusal("file", f"`files` names more than {MOST_FILES} files", "put them together into one")
     taken = []
     for path in paths:
-        found = look(folder or cwd, path)
+        found = read_now(folder or cwd, path)
         if found.problem or not is_text(path):
             hint = (
                 "write the file first, or leave it out; paths are relative to your directory, with blanks between them"
@@ -66,7 +66,7 @@ def take(cwd: str, given: str, folder: str = "") -> tuple[AskedFile, ...] | Refu
     return tuple(taken)
 
 
-def hidden(found: Iterable[Found]) -> str:
+def why_hidden(found: Iterable[Found]) -> str:
     """Why nobody can have seen all that an answer is about; empty when every file can be shown."""
     problems = [one.problem for one in found if one.problem]
     return f"{'; '.join(problems)}, so it cannot be shown" if problems else ""

@@ -8,8 +8,7 @@ import errno
 import os
 from collections.abc import Iterator
 
-from raymond.store import owners
-from raymond.system import folders
+from raymond.system import files, folders, git
 from raymond.system.files import trouble
 
 _TOP = ".raymond"
@@ -84,8 +83,8 @@ def _made(tree: str, *names: str) -> Iterator[int]:
     """A folder below `.raymond`, open while the block runs and created if it is missing; git does not see it."""
     with folders.below(tree, _TOP, make=True) as top:
         owner = os.fstat(top).st_uid
-        if not owners.is_trusted(owner, tree):
-            raise OSError(errno.EPERM, f"it belongs to {owners.name(owner)}")
+        if not git.trusts_owner(owner, tree):
+            raise OSError(errno.EPERM, f"it belongs to {files.owner_name(owner)}")
         _ignore(top)
         with folders.down(top, *names, make=True) as fd:
             yield fd

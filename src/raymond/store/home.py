@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from raymond.errors import UsageError
-from raymond.store import owners
+from raymond.system import files
 from raymond.system.files import make_private
 from raymond.text import is_text
 
@@ -102,7 +102,7 @@ def _check_folder(path: str) -> int:
     if not stat.S_ISDIR(found.st_mode):
         raise unusable(path, "is not a folder")
     if found.st_uid != os.geteuid():
-        raise unusable(path, f"belongs to {owners.name(found.st_uid)}")
+        raise unusable(path, f"belongs to {files.owner_name(found.st_uid)}")
     return found.st_mode
 
 

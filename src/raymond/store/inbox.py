@@ -13,7 +13,7 @@ from raymond.system import files
 
 _ID = regex(r"[A-Za-z0-9._-]{1,64}")
 """What is in the journal of every request, so it must not be whatever somebody wants to have there."""
-MOST = 1 << 20
+MOST_BYTES = 1 << 20
 """Bytes of a request; nobody asks for more."""
 
 
@@ -25,7 +25,7 @@ def leave(folder: str, request: Request) -> str:
     return path
 
 
-def look(folder: str) -> Iterator[tuple[str, Request | None]]:
+def pending(folder: str) -> Iterator[tuple[str, Request | None]]:
     """Every request with the path of its file, the oldest first; None for one that cannot be read.
 
     What cannot be looked at, for want of descriptors or because of something in the way, may be there at the next look.
@@ -45,8 +45,8 @@ def look(folder: str) -> Iterator[tuple[str, Request | None]]:
 
 
 def _read(path: str) -> Request | None:
-    data = files.contents(path, MOST + 1)
-    return decode(data) if len(data) <= MOST else None
+    data = files.contents(path, MOST_BYTES + 1)
+    return decode(data) if len(data) <= MOST_BYTES else None
 
 
 def decode(data: bytes) -> Request | None:

@@ -23,16 +23,15 @@ from raymond.machine.events import Decision, Event, JournalCut, RunStarted, Step
 from raymond.machine.evolve import apply
 from raymond.machine.outcome import LONG
 from raymond.machine.run import Run
-from raymond.store import journal_file, snapshot
+from raymond.store import run_folder, run_snapshot
 from raymond.store.blobs import BadBlob, put_aside, put_back
-from raymond.store.journal_file import BEYOND_REPAIR
 from raymond.store.lock import Lock
-from raymond.store.run_folder import RunFolder
+from raymond.store.run_folder import BEYOND_REPAIR, RunFolder, cannot_open
 from raymond.system import files, folders
 from raymond.views.times import second
 
 _T = TypeVar("_T")
-_MAIN = "main"
+_MAIN_AGENT = "main"
 FORMAT = 3
 """Raised with every change of what a line says; a journal of another format is refused."""
 SNAPSHOT_EVERY = 8 << 20
@@ -47,6 +46,15 @@ _BEGINNING = 8 << 20
 """Bytes that hold the first decision of any run: its long texts are blobs."""
 
 
+_encode = msgspec.json.Encoder().encode
+
+LONGEST_LINE = 128 << 20
+"""Bytes in a line: texts are blobs, so no decision comes near it."""
+
+_LATEST_BYTES = 4 << 20
+"""Bytes at the end of a journal where what was just written is, most likely."""
+
+
 class _Line(Struct):
     seq: int
     time: str
@@ -58,7 +66,6 @@ class _Header(Struct):
     id: str = ""
 
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Line).decode
 
 
@@ -169,8 +176,8 @@ class Journal:
         self._snapped_at = self.size
         # Only a cache: a full disk, or a number that does not fit into it, is no reason to end a run.
         with contextlib.suppress(OSError, JournalError, OverflowError, ValueError):
-            last = os.pread(self._fd, snapshot.LAST, self.size - snapshot.LAST)
-            snapshot.write(self._folder.snapshot, self.size, last, run)
+            last = os.pread(self._fd, run_snapshot.LAST, self.size - run_snapshot.LAST)
+            run_snapshot.write(self._folder.snapshot, self.size, last, run)
 
     def close(self) -> None:
         """Write, sync and close."""
@@ -233,19 +240,19 @@ def read(folder: RunFolder) -> Folded:
     A loop that is over has come to what a person made of it since.
     """
     folded = _read(folder)
-    main = folded.run.outcomes.get(_MAIN)
+    main = folded.run.outcomes.get(_MAIN_AGENT)
     if main and folded.run.start.loop:
         with contextlib.suppress(FileNotFoundError):
             revised = files.contents(folder.revised).decode("utf-8", "surrogateescape")
-            folded.run.outcomes[_MAIN] = replace(main, result=revised)
+            folded.run.outcomes[_MAIN_AGENT] = replace(main, result=revised)
     return folded
 
 
 def _read(folder: RunFolder) -> Folded:
-    with journal_file.memory(folder):
-        data = journal_file.content(folder)
+    with _report_lack_of_memory(folder):
+        data = content(folder)
         _check_header(folder, data)
-        kept = snapshot.read(folder.snapshot, data)
+        kept = run_snapshot.read(folder.snapshot, data)
         if kept:
             with contextlib.suppress(JournalError):
                 return _fold(folder, data, kept.offset, kept.run)
@@ -267,7 +274,7 @@ def _fold(folder: RunFolder, data: bytes, start: int, run: Run) -> Folded:
 
 def first(folder: RunFolder) -> RunStarted:
     """What a run was started with, without reading more of its journal."""
-    data = journal_file.beginning(folder, _BEGINNING)
+    data = _beginning(folder, _BEGINNING)
     _check_header(folder, data)
     found = data.split(b"\n", 2)
     if len(found) < 3 or not _whole(found[1]):
@@ -277,7 +284,7 @@ def first(folder: RunFolder) -> RunStarted:
     except BadBlob as bad:
         raise _damaged(folder, data, data.index(b"\n") + 1, str(bad)) from None
     except ValueError as error:
-        raise _unknown(folder.journal, 2, error) from None
+        raise _unknown_to_us(folder.journal, 2, error) from None
     if not events or not isinstance(events[0], RunStarted):
         raise _unbegun(folder)
     return events[0]
@@ -297,15 +304,15 @@ def check(folder: RunFolder) -> None:
 
 
 def _scan_all(folder: RunFolder, take: Callable[[Decision], object]) -> None:
-    with journal_file.memory(folder), without_collector():
-        data = journal_file.content(folder)
+    with _report_lack_of_memory(folder), without_collector():
+        data = content(folder)
         _check_header(folder, data)
         _scan(folder, data, data.index(b"\n") + 1, take, 0)
 
 
 def tail(folder: RunFolder, offset: int, run: Run) -> tuple[list[Decision], int]:
     """The decisions after `offset`, where `run` ended, and where they end; they are applied to `run`."""
-    data = files.lines(folder.journal, journal_file.LONGEST, offset)
+    data = files.lines(folder.journal, LONGEST_LINE, offset)
     start = data.find(b"\n") + 1 if offset == 0 else 0
     if offset == 0:
         _check_header(folder, data)
@@ -351,7 +358,7 @@ def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision],
         except BadBlob as bad:
             raise _damaged(folder, data, start, str(bad)) from None
         except ValueError as error:
-            raise _unknown(path, data.count(b"\n", 0, start) + 1, error) from None
+            raise _unknown_to_us(path, data.count(b"\n", 0, start) + 1, error) from None
         seq += 1
         if decision.seq != seq:
             raise _damaged(folder, data, start, f"is decision {decision.seq} where {seq} is expected")
@@ -394,7 +401,7 @@ def _check_header(folder: RunFolder, data: bytes) -> None:
     try:
         header = msgspec.json.decode(line, type=_Header)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _unknown(path, 1, error) from None
+        raise _unknown_to_us(path, 1, error) from None
     if header.format != FORMAT:
         raise OtherFormat(
             f"{path} has format {header.format}, but this version of Raymond reads only {FORMAT}; nothing was changed",
@@ -406,7 +413,7 @@ def _check_header(folder: RunFolder, data: bytes) -> None:
 
 def _check_torn(folder: RunFolder, data: bytes, start: int) -> None:
     """A bad line at the end is torn, unless it has both ends: then, or with a good one after it, it is damage."""
-    longest = journal_file.LONGEST
+    longest = LONGEST_LINE
     if len(data) - start >= longest and b"\n" not in data[start : start + longest]:
         raise _damaged(folder, data, start, f"is longer than {longest >> 20} MiB")
     first, *rest = data[start:].split(b"\n")
@@ -432,7 +439,7 @@ def _damaged(folder: RunFolder, data: bytes, start: int, how: str) -> JournalErr
     return JournalError(f"line {number} of {folder.journal} {how}", path=folder.journal, line=number, hint=hint)
 
 
-def _unknown(path: str, number: int, error: Exception) -> JournalError:
+def _unknown_to_us(path: str, number: int, error: Exception) -> JournalError:
     return OtherFormat(
         f"line {number} of {path} has something that this version does not know ({error})",
         path=path,
@@ -464,8 +471,8 @@ def _line(blobs: str, decision: Decision, run: str = "") -> bytes:
         _check_numbers(run, body)
     if len(body) > LONG or b"\\u0000" in body:
         body = _encode(put_aside(blobs, msgspec.to_builtins(line), run))
-    if len(body) > journal_file.LONGEST - _TAIL:
-        raise _unwritable(run, f"a line of more than {journal_file.LONGEST >> 20} MiB")
+    if len(body) > LONGEST_LINE - _TAIL:
+        raise _unwritable(run, f"a line of more than {LONGEST_LINE >> 20} MiB")
     return _sum(body)
 
 
@@ -501,3 +508,61 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def content(folder: RunFolder) -> bytes:
+    """All of it; of a line that is too long only the beginning, and nothing after that."""
+    return _read_file(folder, lambda: files.lines(folder.journal, LONGEST_LINE))
+
+
+def _beginning(folder: RunFolder, most: int) -> bytes:
+    """Its first `most` bytes."""
+    return _read_file(folder, lambda: files.contents(folder.journal, most))
+
+
+def _read_file(folder: RunFolder, read: Callable[[], bytes]) -> bytes:
+    try:
+        return read()
+    except OSError as error:
+        raise cannot_open(folder, error) from None
+
+
+@contextlib.contextmanager
+def _report_lack_of_memory(folder: RunFolder) -> Iterator[None]:
+    """One run that is too large for this machine must not keep the others from being shown."""
+    try:
+        yield
+    except MemoryError:
+        message = f"there is not enough memory to read {folder.journal}"
+        raise JournalError(message, path=folder.journal, hint="give this command more memory") from None
+
+
+# The requests in it
+
+
+def has_request(folder: RunFolder, request: str) -> bool:
+    """Whether the request of this id is there, taken or refused."""
+    try:
+        return _is_in_file(folder.journal, request)
+    except FileNotFoundError as error:
+        raise run_folder.cannot_open(folder, error) from None
+    except OSError as error:
+        raise files.trouble(folder.journal, error, run=folder.id) from None
+
+
+def _is_in_file(path: str, request: str) -> bool:
+    with open(path, "rb", opener=files.private) as file:
+        size = file.seek(0, os.SEEK_END)
+        for start in (max(0, size - _LATEST_BYTES), 0):
+            file.seek(start)
+            if _has_intact_line(file.read(), request):
+                return True
+            if not start:
+                break
+    return False
+
+
+def _has_intact_line(lines: bytes, request: str) -> bool:
+    # In a text that somebody wrote, the quotes would be escaped.
+    needle = f'"request":"{request}"'.encode()
+    return needle in lines and any(whole([line for line in lines.split(b"\n") if needle in line]))

@@ -1,4 +1,4 @@
-"""What the steps of a run have left running."""
+"""What the steps of a run have left running, also those that hold its lock and do not drive it."""
 
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from raymond.machine.events import RunStarted
+from raymond.store import lock
 from raymond.store.run_folder import RunFolder
 from raymond.system import process_tree, processes
 from raymond.system.stragglers import Marks, PidFile, end_all
@@ -86,3 +87,17 @@ class Leftovers:
 
             self._known = Cgroups(self._folder.cgroups, self._folder.id)
         return self._known
+
+
+# Those that hold the lock
+
+
+def end_foreign_holders(folder: RunFolder, start: RunStarted) -> int:
+    """End those that steps of the run have left; how many there were. None when somebody else holds the lock, too."""
+
+    def find() -> dict[int, int]:
+        holding = lock.holders(folder)
+        left = Leftovers(folder, start).find() if holding else {}
+        return {pid: left[pid] for pid in holding} if holding <= left.keys() else {}
+
+    return len(end_all(find))

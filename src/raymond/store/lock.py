@@ -1,4 +1,7 @@
-"""The lock of a run: whoever drives it holds its journal, so no other file can let two of them drive."""
+"""The lock of a run: whoever drives it holds its journal, so no other file can let two of them drive.
+
+Who holds it, which run a process drives, and until when a run was driven.
+"""
 
 import contextlib
 import os
@@ -8,17 +11,22 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
+from raymond import errors
 from raymond.errors import JournalError, RunBusy
-from raymond.store import journal_file
-from raymond.store.run_folder import RunFolder
+from raymond.store import home, run_folder
+from raymond.store.run_folder import ID_FORM, JOURNAL, RunFolder
 from raymond.system import files, folders, locks
+from raymond.system.files import private
 from raymond.system.locks import LOCKS
 from raymond.system.processes import start_time
 
 LOOKED_AT = 0.5
 """Seconds to wait for a lock whose holder is unknown: somebody may only be looking at it, or be about to sign."""
-_SHOWN = 80
+_SHOWN_CHARACTERS = 80
 """Characters of a command line that are shown."""
+
+_BEGINNINGS = (b'{"format":', b'{"seq":')
+"""How journals begin."""
 
 
 class Holder(Struct):
@@ -32,7 +40,7 @@ class Holder(Struct):
     """Where it takes requests: its socket, `inbox`, or nothing yet."""
 
 
-class Squatter(Holder):
+class ForeignHolder(Holder):
     """Who holds a lock although the process that signed is dead: any step can take it then, and drives nothing."""
 
     command: str = ""
@@ -162,7 +170,7 @@ def _open(folder: RunFolder) -> int:
     try:
         return os.open(folder.journal, flags)
     except OSError as error:
-        raise journal_file.refused(folder, error) from None
+        raise run_folder.cannot_open(folder, error) from None
 
 
 def _is_current(fd: int, path: str) -> bool:
@@ -214,8 +222,8 @@ def _unsigned(folder: RunFolder, fd: int) -> Holder | None:
     if pid in found:
         return Holder(pid, os.uname().nodename, start_time(pid), folder.socket)
     for pid in found:
-        command = Secrets.of(os.environ).clean(process_tree.command(pid)).replace("\n", " ")[:_SHOWN]
-        return Squatter(pid, os.uname().nodename, start_time(pid), command=command)
+        command = Secrets.of(os.environ).clean(process_tree.command(pid)).replace("\n", " ")[:_SHOWN_CHARACTERS]
+        return ForeignHolder(pid, os.uname().nodename, start_time(pid), command=command)
     return None
 
 
@@ -257,13 +265,13 @@ def _write(folder: RunFolder, holder: Holder) -> None:
 
 def _busy(folder: RunFolder) -> RunBusy:
     found = holder(folder)
-    if isinstance(found, Squatter):
+    if isinstance(found, ForeignHolder):
         told, hint = found.told(folder.id), found.way_out(folder.id)
         return RunBusy(told, path=folder.journal, pid=found.pid, host=found.host, hint=hint)
-    return _driven(folder, found or _read(folder))
+    return _driven_by_another(folder, found or _read(folder))
 
 
-def _driven(folder: RunFolder, holder: Holder) -> RunBusy:
+def _driven_by_another(folder: RunFolder, holder: Holder) -> RunBusy:
     """One that takes requests drives the run; another one that has signed may only write something down."""
     who, does = f"process {holder.pid}" if holder.pid else "an unknown process", "holds the lock of"
     if holder.socket:
@@ -293,3 +301,86 @@ def _cannot_lock(folder: RunFolder, error: OSError, has_flag: bool) -> JournalEr
 
 def _is_elsewhere(holder: Holder) -> bool:
     return holder.host not in ("", os.uname().nodename)
+
+
+# Which run a process drives
+
+
+def driven_by(pid: int) -> RunFolder | None:
+    """The run that process `pid` drives, wherever it is kept; None when it drives none. OSError: nobody can tell."""
+    from raymond.system import process_tree  # no look at a run needs it
+
+    for number, path in process_tree.open_files(pid).items():
+        if path.startswith("/") and not path.startswith("/dev/") and _is_driven(pid, number, path):
+            return _folder_of(path)
+    return None
+
+
+def _is_driven(pid: int, number: str, path: str) -> bool:
+    """Whether a descriptor holds the lock of a journal."""
+    try:
+        if locks.is_shown(pid, number):
+            return _is_path_of_journal(path) or _begins_like_journal(pid, number)
+        return _is_path_of_journal(path) and _may_be_locked(path)
+    except OSError as error:
+        if errors.is_passing_fault(error):
+            raise
+        return False  # closed by now
+
+
+def _begins_like_journal(pid: int, number: str) -> bool:
+    """Whether it begins like a journal: a step can give that another name for a moment."""
+    fd = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 16).startswith(_BEGINNINGS)
+    finally:
+        os.close(fd)
+
+
+def _may_be_locked(path: str) -> bool:
+    """Whether a lock may be held that the kernel does not show: it shows none, or the file system has none."""
+    fd = files.private(path, os.O_RDONLY)
+    try:
+        return LOCKS.is_taken(fd) and not locks.are_shown()
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+
+
+def _is_path_of_journal(path: str) -> bool:
+    """Whether it is where journals are: HOME/projects/PROJECT/runs/ID/journal.jsonl."""
+    *above, runs, id, name = ("", "", "", *path.split("/"))
+    return name == JOURNAL and runs == "runs" and above[-2] == "projects" and bool(ID_FORM.fullmatch(id))
+
+
+def _folder_of(path: str) -> RunFolder:
+    """The folder of a run, from the path of its journal."""
+    above = os.path.dirname(path)
+    parts = above.split("/")
+    return RunFolder(home.Home("/".join(parts[:-4])), above, parts[-1])
+
+
+# Until when it was driven
+
+
+class Heartbeat:
+    """The time of a file in the folder of a run."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def keep(self) -> None:
+        """The run is driven now; nothing depends on this but the limit of its time."""
+        with contextlib.suppress(OSError):
+            fd = private(self._path, os.O_WRONLY | os.O_CREAT)
+            os.utime(fd)
+            os.close(fd)
+
+    def after(self, time: float, now: float) -> float:
+        """For how many seconds after `time` the run was still driven, up to `now`."""
+        try:
+            last = os.lstat(self._path).st_mtime
+        except OSError:
+            return 0.0
+        return round(max(0.0, min(last, now) - time), 3)

@@ -2,15 +2,16 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import strftime, time
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from raymond import __version__
+from raymond import __version__, amounts
 from raymond.errors import JournalError, OtherFormat, UsageError
-from raymond.machine.agent import RUNNING, Agent
+from raymond.machine.agent import READY, RUNNING, SCRIPTED, Agent
 from raymond.machine.events import (
     ZERO,
     Decision,
@@ -20,16 +21,142 @@ from raymond.machine.events import (
     RunResumed,
     RunStarted,
     RunStopped,
+    StepEnded,
+    StepFinished,
     StepInterrupted,
+    StepStarted,
+    is_entry,
 )
 from raymond.machine.evolve import apply, fold
+from raymond.machine.limits import Limits, limits_of
 from raymond.machine.outcome import Outcome
-from raymond.machine.run import CANCELLED, Run
-from raymond.store import blobs, journal, journal_file, lock, losses
+from raymond.machine.run import CANCELLED, Run, pool_of
+from raymond.machine.step_changes import unpaid
+from raymond.store import blobs, journal, lock
 from raymond.store.lock import Lock
-from raymond.store.losses import Bill, LostStep
 from raymond.store.run_folder import RunFolder
+from raymond.store.transcripts import lines_from
 from raymond.system import files
+
+# What was lost
+
+
+class LostStep(Struct, frozen=True):
+    """A step whose end, or all of which, was lost."""
+
+    number: int
+    agent: str
+    state: str = ""
+    """Empty when nothing tells."""
+    is_kept: bool = False
+    """It began before the cut: its reply may still be found."""
+    finished: bool = False
+
+
+def lost_steps(run: Run, lost: Iterable[Decision], transcripts: str) -> list[LostStep]:
+    """The steps of `run` that were running at the cut, and those that began after it."""
+    running = [agent for agent in run.agents.values() if agent.status == RUNNING]
+    found = {agent.step: LostStep(agent.step, agent.id, agent.state, is_kept=True) for agent in running}
+    states = {agent.id: agent.state for agent in run.agents.values() if agent.status == READY}
+    for event in _events(lost):
+        if is_entry(event):
+            states[event.agent] = event.state
+        elif isinstance(event, StepStarted):
+            found.setdefault(event.step, LostStep(event.step, event.agent, states.get(event.agent, "")))
+        elif isinstance(event, StepEnded):
+            begun = found.get(event.step) or LostStep(event.step, event.agent, states.get(event.agent, ""))
+            state = begun.state if begun.is_kept else _recorded_state(transcripts, event) or begun.state
+            found[event.step] = replace(begun, state=state, finished=isinstance(event, StepFinished))
+    return sorted(found.values(), key=lambda step: step.number)
+
+
+def _recorded_state(transcripts: str, event: StepEnded) -> str:
+    """The state of a step, as the transcript of its agent has it; empty when it has none."""
+    if event.offset < 0 or "/" in event.agent:
+        return ""  # nobody has folded the event: it may name any file
+    try:
+        record = msgspec.json.decode(next(lines_from(transcripts, event.agent, event.offset)), type=_RecordedState)
+    except (StopIteration, OSError, msgspec.DecodeError, RecursionError):
+        return ""
+    return record.state if record.step == event.step else ""
+
+
+class _RecordedState(Struct):
+    step: int
+    state: str
+
+
+class LostCost(Struct):
+    """What lost steps have cost."""
+
+    cost: float
+    """All that was not counted before."""
+    scripted: float
+    """What of it scripted replies are said to have cost."""
+    paid: dict[int, float]
+    """What the steps have cost that were running at the cut, and that end a second time."""
+
+
+def lost_cost(run: Run, lost: Iterable[Decision]) -> LostCost:
+    """What the steps have cost that ended after the cut of `run`, or that earlier repairs had lost.
+
+    What no turn can have cost is not believed.
+    """
+    cost, scripted, paid, again = 0.0, 0.0, dict(run.paid), dict(run.paid)
+    default = run.begun.backend if run.begun else ""
+    backends = {agent.id: pool_of(run, agent.state) for agent in run.agents.values() if agent.state.endswith(".md")}
+    running = {agent.step for agent in run.agents.values() if agent.status == RUNNING}
+    for event in _events(lost):
+        if isinstance(event, JournalCut):
+            if amounts.is_cost(event.cost):
+                cost += event.cost
+                scripted += min(max(event.scripted, 0.0), event.cost)
+            known = {step: amount for step, amount in event.paid.items() if amounts.is_cost(amount)}
+            paid |= known
+            again |= {step: amount for step, amount in known.items() if step in running}
+        elif isinstance(event, StepEnded) and amounts.is_cost(event.cost):
+            cost += unpaid(paid, event)
+            scripted += unpaid(paid, event) if (backends.get(event.agent) or default) in SCRIPTED else 0.0
+            paid.pop(event.step, None)
+            if event.step in running:
+                again[event.step] = max(event.cost, again.get(event.step, 0.0))
+        if isinstance(event, StepStarted):
+            backends[event.agent] = event.backend
+        if isinstance(event, StepEnded | StepStarted):
+            running.discard(event.step)  # the next one that ends is another turn
+    cost, scripted = round(min(cost, amounts.MOST), 6), round(min(scripted, amounts.MOST), 6)
+    return LostCost(cost, min(scripted, cost), {step: amount for step, amount in again.items() if amount})
+
+
+def standing_changes(lost: Iterable[Decision]) -> list[LimitsChanged | RunStopped]:
+    """What people decided and nothing has taken back: limits and rights, and that the run stops."""
+    changed: list[LimitsChanged] = []
+    stop: RunStopped | None = None
+    for event in _events(lost):
+        if isinstance(event, LimitsChanged):
+            changed.append(event)
+        elif isinstance(event, RunStopped | RunResumed):
+            stop = event if isinstance(event, RunStopped) else None
+    return [*([_combined(changed)] if changed else []), *([stop] if stop else [])]
+
+
+def _combined(changed: list[LimitsChanged]) -> LimitsChanged:
+    """One change instead of several."""
+    limits = Limits()
+    for one in changed:
+        limits = limits_of(one).over(limits)
+    return LimitsChanged(
+        **asdict(limits),
+        allowed_tools=list(dict.fromkeys(tool for one in changed for tool in one.allowed_tools)),
+        roots=list(dict.fromkeys(root for one in changed for root in one.roots)),
+    )
+
+
+def _events(lost: Iterable[Decision]) -> Iterator[Event]:
+    return (event for decision in lost for event in decision.events)
+
+
+# The repair
 
 
 class Repair(Struct):
@@ -57,14 +184,14 @@ def repair(folder: RunFolder) -> Repair:
     try:
         number = _first_bad(folder)
         _check_needed(folder, number)
-        data = journal_file.content(folder)
+        data = journal.content(folder)
         lines = data.split(b"\n")
-        kept, lost = _parted(folder, lines, number)
+        kept, lost = _split_at(folder, lines, number)
         copy = f"{folder.journal}.{strftime('%Y%m%dT%H%M%S')}.damaged"
         _keep(folder, copy, data)
         whole = b"".join(line + b"\n" for line in lines[: number - 1])
         run = fold(kept)
-        bill, steps = losses.bill(run, lost), losses.steps(run, lost, folder.transcripts)
+        bill, steps = lost_cost(run, lost), lost_steps(run, lost, folder.transcripts)
         cut = _cut(run, lost, lines[number - 1 :], bill)
         _replace(folder, held, whole + journal.line(folder, cut))
         with contextlib.suppress(FileNotFoundError):
@@ -73,7 +200,7 @@ def repair(folder: RunFolder) -> Repair:
         held.release()
     apply(run, cut)
     good = len(journal.whole(lines[number:]))
-    return Repair(copy, number, good, bill.cost, bill.scripted, steps, losses.standing(lost), is_over=run.is_over)
+    return Repair(copy, number, good, bill.cost, bill.scripted, steps, standing_changes(lost), is_over=run.is_over)
 
 
 def _keep(folder: RunFolder, copy: str, data: bytes) -> None:
@@ -131,7 +258,7 @@ def _awaited(run: Run, agent: Agent) -> Iterator[Outcome]:
     yield from (run.outcomes[name] for name in agent.children or () if name in run.outcomes)
 
 
-def _cut(run: Run, lost: list[Decision], lines: list[bytes], bill: Bill) -> Decision:
+def _cut(run: Run, lost: list[Decision], lines: list[bytes], bill: LostCost) -> Decision:
     """The decision that follows those kept: no number of the lost ones comes a second time, and a stop remains one."""
     for event in (event for decision in lost for event in decision.events):
         # An earlier repair may have left out numbers.
@@ -142,7 +269,7 @@ def _cut(run: Run, lost: list[Decision], lines: list[bytes], bill: Bill) -> Deci
     unreadable = sum(map(len, lines)) - sum(map(len, journal.whole(lines)))
     numbers = journal.lost_after(run, decisions, unreadable)
     cut = replace(numbers, cost=bill.cost or ZERO, scripted=bill.scripted or ZERO, paid=bill.paid)
-    said: list[Event] = [cut, *losses.standing(lost)]
+    said: list[Event] = [cut, *standing_changes(lost)]
     stops = [run.stop, *(event for event in said if isinstance(event, RunStopped))]
     if any(stop and stop.kind == CANCELLED for stop in stops):
         # Nobody will resume it, and find out how they ended.
@@ -151,25 +278,27 @@ def _cut(run: Run, lost: list[Decision], lines: list[bytes], bill: Bill) -> Deci
     return Decision(seq=run.seq + 1, time=round(time(), 3), events=said)
 
 
-def _parted(folder: RunFolder, lines: list[bytes], number: int) -> tuple[list[Decision], list[Decision]]:
+def _split_at(folder: RunFolder, lines: list[bytes], number: int) -> tuple[list[Decision], list[Decision]]:
     """The good decisions before line `number` and from there on; refused when another version wrote any of them."""
     try:
         kept = list(journal.salvage(folder, lines[1 : number - 1]))
         lost = list(journal.salvage(folder, lines[number - 1 :]))
     except ValueError as error:
-        raise _other(folder, str(error)) from None
+        raise _other_version(folder, str(error)) from None
     for decision in (*kept, *lost):
         for event in decision.events:
-            if isinstance(event, RunStarted | RunResumed) and _parts(event.version) > _parts(__version__):
-                raise _other(folder, event.version)
+            if isinstance(event, RunStarted | RunResumed) and _version_parts(event.version) > _version_parts(
+                __version__
+            ):
+                raise _other_version(folder, event.version)
     return kept, lost
 
 
-def _other(folder: RunFolder, what: str) -> OtherFormat:
+def _other_version(folder: RunFolder, what: str) -> OtherFormat:
     hint = "repair it with the version that wrote it; nothing was changed"
     message = f"{folder.journal} was written by another version of Raymond ({what})"
     return OtherFormat(message, path=folder.journal, hint=hint)
 
 
-def _parts(version: str) -> list[int]:
+def _version_parts(version: str) -> list[int]:
     return [int(part) for part in version.split(".") if part.isdigit()]

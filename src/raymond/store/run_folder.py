@@ -1,13 +1,20 @@
 """The folder of one run: everything that is kept about it, and nothing of any other."""
 
+import errno
 import os
 
 from msgspec import Struct
 
-from raymond.errors import RunExists
+from raymond.errors import JournalError, RunExists, RunNotFound
 from raymond.patterns import regex
 from raymond.store.home import Home
-from raymond.system import folders
+from raymond.system import files, folders
+
+BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move its folder away"
+_LISTED = "`raymond list` shows the runs that are there"
+_NO_FILE = (errno.EISDIR, errno.ELOOP, errno.EINVAL)
+"""A folder, a link or a device is in its place."""
+
 
 ID_FORM = regex(r"[A-Za-z0-9_-]{1,100}")
 JOURNAL = "journal.jsonl"
@@ -157,3 +164,23 @@ class RunFolder(Struct, frozen=True):
             hint = f"it is not a run: remove {self.path}, or choose another --id"
             return RunExists(f"{self.path} is in the way", path=self.path, hint=hint)
         return None
+
+
+def cannot_open(folder: RunFolder, error: OSError) -> JournalError:
+    """The error for a journal that the file system does not open; somebody may just have removed the run."""
+    if error.errno == errno.ENOENT and not folders.is_folder(folder.path):
+        return RunNotFound(f"run `{folder.id}` no longer exists", path=folder.journal, hint=_LISTED)
+    return files.trouble(folder.journal, error, hint=_what_helps(folder, error))
+
+
+def _what_helps(folder: RunFolder, error: OSError) -> str:
+    """What helps: to resume the run would need its journal as well."""
+    match error.errno:
+        case errno.EACCES | errno.EPERM:
+            return f"chmod u+rw {folder.journal}, as the user it belongs to; then the same command again"
+        case errno.ENOENT:
+            return _LISTED
+        case number if number in _NO_FILE:
+            return BEYOND_REPAIR
+        case _:
+            return "nothing was changed: fix this, then the same command again; `raymond doctor` looks at every run"

@@ -6,7 +6,7 @@ A step is one or more JSON lines; the first carries its number. Long output is w
 import contextlib
 import os
 from collections import OrderedDict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import BinaryIO
 
@@ -14,28 +14,35 @@ import msgspec
 
 from raymond import errors
 from raymond.machine.agent import file_name
+from raymond.machine.events import StepEnded, StepInterrupted
 from raymond.system.files import make_private, private, trouble, write_all
 
 ROLL_AT = 64 << 20
 LONGEST = 512 << 20
 """Bytes of a line that are read: all that a step may say, in whatever letters."""
 PIECE = 64 << 10
-MOST = 64 << 20
+MOST_RECORDED = 64 << 20
 """Characters recorded of the output of a step."""
 PUBLISH_EVERY = 1.0
 """Seconds between two looks that others may take at a step while it runs."""
 TAIL = 4_000
 """Characters kept of each output where only ends are kept."""
-_CUT = f"more than {MOST >> 20} MiB of output: the rest is not recorded\n"
-_OPEN = 16
+_CUT = f"more than {MOST_RECORDED >> 20} MiB of output: the rest is not recorded\n"
+_MOST_OPEN = 16
 """How many files stay open; beyond that the least recently used one is closed."""
 
 _SEARCHED = 1 << 20
 """Bytes that are searched at once."""
-_LAST = 32 << 10
+_LAST_BYTES = 32 << 10
 _SAID = ("error", "said", "out", "err", "tools")
 
 _encode = msgspec.json.Encoder().encode
+
+Line = dict[str, object]
+_MOST_READ = 32
+"""How many agents' files stay open; beyond that the least recently used one is closed."""
+
+_decode = msgspec.json.Decoder(Line).decode
 
 
 class Transcripts:
@@ -83,7 +90,7 @@ class Transcripts:
             fd = private(path, flags)
         self._files[agent] = (fd, _rolled(self._folder, agent))
         _end_line(fd)
-        if len(self._files) > _OPEN:
+        if len(self._files) > _MOST_OPEN:
             os.close(self._files.popitem(last=False)[1][0])
         return self._files[agent]
 
@@ -137,7 +144,7 @@ class Record:
         self._fields = fields
         self._pieces: dict[str, list[str]] = {}
         self._held = 0
-        self._room = MOST
+        self._room = MOST_RECORDED
         self._publish_at = 0.0
         self.offset = -1
 
@@ -183,7 +190,7 @@ class Record:
         return self.offset
 
     def _write(self, more: dict[str, object]) -> None:
-        most = TAIL if self._transcripts.tails else MOST
+        most = TAIL if self._transcripts.tails else MOST_RECORDED
         texts = {name: "".join(pieces)[-most:] for name, pieces in self._pieces.items()}
         line = _encode({**self._fields, **texts, **more}) + b"\n"
         self._fields = {"step": self._fields["step"]}
@@ -198,7 +205,7 @@ def last_line(folder: str, agent: str) -> str:
     """The last line of output that is written so far for `agent`."""
     try:
         with open(os.path.join(folder, f"{file_name(agent)}.jsonl"), "rb", opener=private) as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
             lines = file.read().splitlines()
     except OSError:
         return ""
@@ -218,7 +225,7 @@ def lines_from(folder: str, agent: str, offset: int) -> Iterator[bytes]:
         yield from iter(partial(file.readline, LONGEST), b"")
 
 
-def last_of(words: Sequence[bytes], folder: str, agent: str, offset: int) -> int:
+def find_last(words: Sequence[bytes], folder: str, agent: str, offset: int) -> int:
     """Where the last one of `words` may stand that is not before `offset`; -1 when there is none. A fast search."""
     last, short = -1, max(map(len, words)) - 1
     for begin, file in _open_from(folder, agent, offset):
@@ -248,3 +255,125 @@ def _open_from(folder: str, agent: str, offset: int) -> Iterator[tuple[int, Bina
                 file.seek(max(0, offset - begin))
                 yield max(begin, offset), file
         begin += size
+
+
+# Reading them back
+
+
+class TranscriptReader:
+    """The records of the steps of one run. Reading those of an agent in their order goes through its files once."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._tapes: OrderedDict[str, _Tape] = OrderedDict()
+        self._ends: dict[str, int] = {}
+        """Where the last record of each agent begins that has ended."""
+
+    def of(self, agent: str, offset: int) -> list[Line]:
+        """The lines of the step or turn of `agent` whose record begins at `offset`; none when that is negative."""
+        if offset < 0:
+            return []
+        if agent not in self._tapes:
+            self._tapes[agent] = _Tape(self._folder, agent)
+            if len(self._tapes) > _MOST_READ:
+                self._tapes.popitem(last=False)
+        self._tapes.move_to_end(agent)
+        return self._tapes[agent].record(offset)
+
+    def ended(self, event: StepEnded) -> list[Line]:
+        """The lines of the turn that ended with `event`; of one that was cut off, those that its driver had written."""
+        if event.offset >= 0 or not isinstance(event, StepInterrupted):
+            self.skip(event)
+            return self.of(event.agent, event.offset)
+        return self.so_far(event.agent, event.step)
+
+    def skip(self, event: StepEnded) -> None:
+        """Note the end of a turn that is not read."""
+        self._ends[event.agent] = max(event.offset, self._ends.get(event.agent, -1))
+
+    def so_far(self, agent: str, step: int, turn: int = 0) -> list[Line]:
+        """What is written of a turn of a step of which no event has said where its record begins; 0 is the last turn.
+
+        It is after those that have `ended`. A turn that was adopted has several records: the last one has all of it.
+        """
+        end = self._ends.get(agent, -1)
+        lines: list[Line] = []
+        is_its = False
+        for at, line in _lines(self._folder, agent, max(0, end)):
+            if "state" in line:
+                is_its = at != end and line.get("step") == step and turn in (0, line.get("turn", turn))
+                lines = [] if is_its else lines
+            if is_its:
+                lines.append(line)
+        return lines
+
+
+def is_record_gone(event: StepEnded, lines: Sequence[Mapping[str, object]]) -> bool:
+    """Whether the turn that ended with `event` was recorded, and its `lines` cannot be read any more."""
+    return event.offset >= 0 and not lines
+
+
+def read_record(folder: str, agent: str, offset: int) -> list[Line]:
+    """One record."""
+    return TranscriptReader(folder).of(agent, offset)
+
+
+def every_record(folder: str, agent: str) -> Iterator[list[Line]]:
+    """Every record of an agent, the oldest first."""
+    record: list[Line] = []
+    for _, line in _lines(folder, agent, 0):
+        if record and not _continues(line, record[0]):
+            yield record
+            record = []
+        record.append(line)
+    if record:
+        yield record
+
+
+class _Tape:
+    """The files of one agent, and how far they are read."""
+
+    def __init__(self, folder: str, agent: str) -> None:
+        self._folder = folder
+        self._agent = agent
+        self._rest: Iterator[tuple[int, Line]] = iter(())
+        self._at = -1
+        """Where the line `_ahead` begins; -1 when there is none."""
+        self._ahead: Line = {}
+
+    def record(self, offset: int) -> list[Line]:
+        if offset != self._at:
+            self._rest = _lines(self._folder, self._agent, offset)
+            self._next()
+        lines: list[Line] = []
+        while self._at >= 0 and (_continues(self._ahead, lines[0]) if lines else self._at == offset):
+            lines.append(self._ahead)
+            self._next()
+        return lines
+
+    def _next(self) -> None:
+        self._at, self._ahead = next(self._rest, (-1, {}))
+
+
+def _lines(folder: str, agent: str, offset: int) -> Iterator[tuple[int, Line]]:
+    """Every line from `offset` on that makes sense, and where it begins; a file that cannot be read is an end."""
+    with contextlib.suppress(OSError):
+        for raw in lines_from(folder, agent, offset):
+            line = _decoded(raw)
+            if line:
+                yield offset, line
+            elif not raw.endswith(b"\n"):
+                return  # it is being written, or is no line at all
+            offset += len(raw)
+
+
+def _decoded(raw: bytes) -> Line:
+    """A line; empty when it is torn."""
+    try:
+        return _decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def _continues(line: Line, first: Line) -> bool:
+    return "state" not in line and line.get("step") == first.get("step")

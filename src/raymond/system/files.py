@@ -10,6 +10,17 @@ from typing import TypeVar
 
 from raymond.errors import JournalError
 
+
+def owner_name(uid: int) -> str:
+    """The name of a user, for messages."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
 _T = TypeVar("_T")
 LARGEST = 256 << 20
 """Bytes of a file that is read whole; nothing we write is larger, except for what grows with a run."""

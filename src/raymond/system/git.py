@@ -349,3 +349,11 @@ def _ask(where: str, *args: str, within: float = PATIENCE) -> tuple[int | None, 
     except (OSError, ValueError, subprocess.TimeoutExpired):  # ValueError: a path with a NUL
         return None, ""
     return done.returncode, os.fsdecode(done.stdout)
+
+
+def trusts_owner(owner: int, tree: str) -> bool:
+    """Whether files of user `owner` in the project at `tree` are as good as our own."""
+    us = os.geteuid()
+    if owner == us or (us == 0 and str(owner) == os.environ.get("SUDO_UID")):
+        return True
+    return owner == os.lstat(tree).st_uid and top(tree) == tree

@@ -1,7 +1,8 @@
-"""A workflow unpacked for its scripts: read-only, shared by all runs of it, and exactly what its snapshot says.
+"""The snapshot of a run's workflow: kept once for all runs of it, in the folder of each, and unpacked for its scripts.
 
-What was compared once is trusted while inode, size and time of change stand. Whatever else is found there is replaced,
-so that nobody who can write files decides what runs next.
+An unpacked workflow is read-only, shared by all runs of it, and exactly what its snapshot says. What was compared once
+is trusted while inode, size and time of change stand. Whatever else is found there is replaced, so that nobody who can
+write files decides what runs next.
 """
 
 import contextlib
@@ -11,10 +12,19 @@ from collections.abc import Callable, Iterable, Mapping
 from time import monotonic, sleep
 from typing import TypeAlias
 
-from raymond.errors import JournalError
+from raymond.errors import JournalError, WorkflowError
+from raymond.machine.placed_workflow import PlacedWorkflow
+from raymond.machine.run import Run
+from raymond.store import blobs, exports, loader, zips
 from raymond.store.home import Home
-from raymond.system import folders
+from raymond.store.loader import Loaded
+from raymond.store.project import Project
+from raymond.store.run_folder import RunFolder
+from raymond.system import files, folders
 from raymond.system.files import make_private, trouble, write_all
+
+_NEXT = ".next"
+"""Ends the name of a snapshot that a run is about to change to."""
 
 Facts: TypeAlias = tuple[int, int, int, int]
 """Inode, size, time of change and mode."""
@@ -23,10 +33,103 @@ ALL_EVERY = 1.0
 CLAIMED = 2.0
 """Seconds that `clean` may claim a folder; whoever does it longer is not `clean`."""
 _TRIES = 20
-_GONE = (0, 0, 0, 0)
+_NO_FACTS = (0, 0, 0, 0)
 
 
-class Unpacked:
+def put(folder: RunFolder, loaded: "Loaded") -> None:
+    """Put the snapshot into the folder of a run: as a link to the one that all runs share, else as a copy."""
+    _put(folder, loaded, folder.source)
+
+
+def prepare(folder: RunFolder, loaded: "Loaded") -> None:
+    """Keep the snapshot beside the one in use, until the journal says that the run changes to it."""
+    _put(folder, loaded, folder.source + _NEXT)
+    files.sync_folder(folder.path)
+
+
+def _put(folder: RunFolder, loaded: "Loaded", path: str) -> None:
+    shared, data = _shared(folder.home, loaded.digest), loaded.source
+    if not _has_content(shared, data):
+        files.replace(shared, data, durable=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    try:
+        os.link(shared, path)
+    except OSError:
+        # There are no links here, or `clean` was faster.
+        files.replace(path, data, durable=True)
+
+
+def use_prepared(folder: RunFolder) -> None:
+    """The journal says so: the prepared snapshot is the one in use. The one before stays: a repair may need it."""
+    with contextlib.suppress(FileNotFoundError):
+        # After a repair it need not be the one that the journal named last.
+        os.rename(folder.source, _former(folder, _digest(folder.source) or "unknown"))
+    os.replace(folder.source + _NEXT, folder.source)
+
+
+def settle_prepared(folder: RunFolder, digest: str) -> None:
+    """Finish or undo what a process that was killed had prepared; the journal names `digest`."""
+    if not os.path.lexists(folder.source + _NEXT):
+        return
+    if _digest(folder.source) != digest and _digest(folder.source + _NEXT) == digest:
+        use_prepared(folder)
+    else:
+        os.unlink(folder.source + _NEXT)
+
+
+def read(folder: RunFolder, digest: str) -> dict[str, bytes]:
+    """The files of the snapshot with this digest; one that is not what was kept is refused."""
+    found = ""
+    kept = (folder.source, folder.source + _NEXT, _former(folder, digest), _shared(folder.home, digest))
+    for path in kept:
+        try:
+            contents = _contents(path)
+        except (OSError, WorkflowError) as error:
+            found = found or f"{path}: {str(getattr(error, 'strerror', '') or error).lower()}"
+            continue
+        if zips.digest(contents) == digest:
+            return contents
+        found = found or f"{path} was changed after it was kept"
+    raise JournalError(
+        f"the snapshot of the workflow cannot be read: {found}",
+        path=folder.source,
+        hint=f"restore the file, then `raymond resume {folder.id}`",
+    )
+
+
+def _digest(path: str) -> str:
+    """The digest of a snapshot; empty when there is none that can be read."""
+    try:
+        return zips.digest(_contents(path))
+    except (OSError, WorkflowError):
+        return ""
+
+
+def _contents(path: str) -> dict[str, bytes]:
+    return zips.read_snapshot(files.contents(path), file=path)
+
+
+def _former(folder: RunFolder, digest: str) -> str:
+    """Where a run keeps a snapshot that it no longer uses."""
+    return folder.file(f"source-{digest[:16]}.zip")
+
+
+def _shared(home: Home, digest: str) -> str:
+    return f"{home.sources}/{digest}.zip"
+
+
+def _has_content(path: str, data: bytes) -> bool:
+    """Whether there is a snapshot at `path` with this content: a name proves nothing."""
+    with contextlib.suppress(OSError):
+        return os.lstat(path).st_size == len(data) and files.contents(path) == data
+    return False
+
+
+# Unpacked for scripts
+
+
+class UnpackedWorkflow:
     """The folder of one snapshot."""
 
     def __init__(self, home: Home, digest: str, files: Callable[[], Mapping[str, bytes]]) -> None:
@@ -90,7 +193,7 @@ class Unpacked:
         try:
             return _facts(os.lstat(self._at(name)))
         except OSError:
-            return _GONE
+            return _NO_FACTS
 
     def _take(self) -> None:
         """Hold the folder open and shared, which keeps `clean` from removing it."""
@@ -112,7 +215,7 @@ class Unpacked:
         # Looked at before the content is: a change in between is then a change of what is known.
         inside = ["", *folders_of(files)]
         known = {name: self._facts(name) for name in (*inside, *files)}
-        if _GONE in known.values() or any(facts[3] & 0o222 for facts in known.values()):
+        if _NO_FACTS in known.values() or any(facts[3] & 0o222 for facts in known.values()):
             return False
         if self._hold < 0 or not _is_same(self.path, self._hold):
             return False
@@ -138,7 +241,7 @@ class Unpacked:
         aside, old = f".{self._name}.{mark}.new", f".{self._name}.{mark}.old"
         make_private(self._home.work, durable=True)
         try:
-            written = _write(f"{self._home.work}/{aside}", files)
+            written = _write_unpacked(f"{self._home.work}/{aside}", files)
         except OSError as error:
             with folders.opened(self._home.work) as work:
                 folders.remove(aside, work)
@@ -168,7 +271,7 @@ def _facts(found: os.stat_result) -> Facts:
     return found.st_ino, found.st_size, found.st_ctime_ns, found.st_mode
 
 
-def _write(path: str, files: Mapping[str, bytes]) -> dict[str, Facts]:
+def _write_unpacked(path: str, files: Mapping[str, bytes]) -> dict[str, Facts]:
     written: dict[str, Facts] = {}
     os.mkdir(path, 0o700)
     inside = folders_of(files)
@@ -211,3 +314,31 @@ def _holds(path: str, content: bytes) -> bool:
         return os.read(fd, len(content) + 1) == content
     finally:
         os.close(fd)
+
+
+# The workflow of a run
+
+
+def placed_workflow(project: Project, run: Run, loaded: Loaded | None = None) -> PlacedWorkflow:
+    """The workflow of `run`; `loaded` saves reading it."""
+    start = run.start
+    if loaded is None:
+        files = read(project.run(start.workflow_id), start.source)
+        workflow = loader.from_files(files, name=start.name, entry=start.entry, overrides=start.overrides)
+    else:
+        workflow = loaded.workflow
+    uses = any("task_folder" in state.body.lower() for state in workflow.states.values())
+    uses = uses or any("task_folder" in text.lower() for text in workflow.lib.values())
+    folder = f"{project.home.work}/{start.source}"
+    tasks = exports.tasks(project.tree, start.workflow_id)
+    return PlacedWorkflow(workflow, folder, tasks, uses, whole=blobs.whole(project.run(start.workflow_id).blobs))
+
+
+def unpacked_workflow(project: Project, run: Run, loaded: Loaded | None = None) -> UnpackedWorkflow:
+    """The files of the workflow, which scripts are started from."""
+    folder, digest = project.run(run.start.workflow_id), run.start.source
+
+    def files() -> Mapping[str, bytes]:
+        return loaded.files if loaded else read(folder, digest)
+
+    return UnpackedWorkflow(project.home, digest, files)

@@ -1,0 +1,126 @@
+"""What programs said, remembered because asking takes a while: agents' programs of their versions, bash about scripts.
+
+A version is remembered by path, size and times of change. A script, or a program too small to be one of these, only
+starts another, which can change without it: what it said counts for a few minutes. What bash said is remembered by the
+text of the script.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from raymond.digests import sha256
+from raymond.errors import Error
+from raymond.store import home
+from raymond.system import bash, files, programs
+
+VERSIONS_FILE = "versions.json"
+_MAX_VERSIONS_BYTES = 1 << 20
+_SMALL_PROGRAM = 1 << 20
+"""Bytes; Claude Code and Codex have more."""
+_SECONDS_KEPT = 600
+"""For which one counts that only starts another."""
+_ASKED = "asked"
+
+VERDICTS_FILE = "scripts.json"
+_MAX_VERDICTS_BYTES = 1 << 20
+_MOST_SCRIPTS = 2000
+
+
+def checked_version(path: str, title: str, oldest: tuple[int, ...], without: tuple[str, ...]) -> tuple[str, str]:
+    """The version of a program, and why it cannot be used when it tells none or is too old."""
+    mark, known = _program_mark(path), _known_versions()
+    said = _remembered_version(path, known.get(path, {}), mark)
+    if not said:
+        said, problem = programs.version(path, without)
+        if problem:
+            return said, problem
+        _keep_versions(known | {path: {mark: said, _ASKED: str(int(time.time()))}})
+    return said, programs.too_old(path, said, title, oldest)
+
+
+def forget_versions() -> None:
+    """Ask every program anew: for whoever wants to know what is true now."""
+    with contextlib.suppress(OSError, Error):
+        os.unlink(_versions_path())
+
+
+def _program_mark(path: str) -> str:
+    found = os.stat(path)
+    return f"{os.path.realpath(path)} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+
+
+def _remembered_version(path: str, kept: dict[str, str], mark: str) -> str:
+    """What the program said, if that still counts."""
+    said = kept.get(mark, "")
+    if not said or not _starts_another(path):
+        return said
+    asked = kept.get(_ASKED, "")
+    return said if asked.isdecimal() and 0 <= time.time() - int(asked) < _SECONDS_KEPT else ""
+
+
+def _starts_another(path: str) -> bool:
+    with contextlib.suppress(OSError), open(path, "rb") as opened:
+        return os.fstat(opened.fileno()).st_size < _SMALL_PROGRAM or opened.read(2) == b"#!"
+    return True
+
+
+def _versions_path() -> str:
+    return f"{home.find().path}/{VERSIONS_FILE}"
+
+
+def _known_versions() -> dict[str, dict[str, str]]:
+    """Path -> what the file was like -> what it said; and when it was asked."""
+    try:
+        return msgspec.json.decode(
+            files.contents(_versions_path(), _MAX_VERSIONS_BYTES), type=dict[str, dict[str, str]]
+        )
+    except (OSError, msgspec.DecodeError, Error):
+        return {}
+
+
+def _keep_versions(known: dict[str, dict[str, str]]) -> None:
+    """Only a cache: where it cannot be written, the program is asked again."""
+    with contextlib.suppress(OSError, Error):
+        if os.path.isdir(os.path.dirname(_versions_path())):
+            files.replace(_versions_path(), msgspec.json.encode(known))
+
+
+# What bash said about scripts
+
+
+def complaints(texts: Mapping[str, str]) -> dict[str, str]:
+    """What bash says about each script it does not like; it is asked about those that it has not read yet."""
+    known = _known_verdicts()
+    keys = {name: _script_key(text) for name, text in texts.items()}
+    new = bash.verdicts({name: text for name, text in texts.items() if keys[name] not in known})
+    if new:
+        known |= {keys[name]: said for name, said in new.items()}
+        _keep_verdicts(dict(list(known.items())[-_MOST_SCRIPTS:]))
+    return {name: said for name, key in keys.items() if (said := known.get(key, ""))}
+
+
+def _script_key(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _verdicts_path() -> str:
+    return f"{home.find().path}/{VERDICTS_FILE}"
+
+
+def _known_verdicts() -> dict[str, str]:
+    """The hash of a script -> what bash said; nothing for one that is well."""
+    try:
+        return msgspec.json.decode(files.contents(_verdicts_path(), _MAX_VERDICTS_BYTES), type=dict[str, str])
+    except (OSError, msgspec.DecodeError, Error):
+        return {}
+
+
+def _keep_verdicts(known: dict[str, str]) -> None:
+    """Only a cache: where it cannot be written, bash is asked again."""
+    with contextlib.suppress(OSError, Error):
+        if os.path.isdir(os.path.dirname(_verdicts_path())):
+            files.replace(_verdicts_path(), msgspec.json.encode(known))
