@@ -24,9 +24,8 @@ from raymond.machine.inputs import (
     Stop,
     Tick,
 )
-from raymond.machine.placed_workflow import PlacedWorkflow
+from raymond.machine.placed_workflow import PlacedWorkflow, rules_of
 from raymond.machine.requests import Request
-from raymond.machine.rules import rules_of
 from raymond.machine.run import Run
 from raymond.machine.step_events import Verdict
 

@@ -21,7 +21,7 @@ from raymond.control.settings import KEYS, SiteRules
 from raymond.errors import Diagnostic, UsageError
 from raymond.language import policy
 from raymond.language.check import Check
-from raymond.machine import rights
+from raymond.machine import limits
 from raymond.machine.events import LimitsChanged, RunStarted, StepRefused
 from raymond.steps import probe
 from raymond.steps.spool import turn_of
@@ -33,10 +33,10 @@ from trust.places import Place
 
 @pytest.mark.parametrize("command", ["python3", "bash", "curl", "env", "make test"])
 def test_a_gate_gives_the_agent_no_right(command: str) -> None:
-    person = rights.rights_of(start(place({"START.md": ""}, "START.md"), permission_mode="dontAsk"))
+    person = limits.rights_of(start(place({"START.md": ""}, "START.md"), permission_mode="dontAsk"))
     read = policy.parse(head(f"gate: {command}"), file="A.md", script=False).policy
     assert read.gate == (Check(run=command),)
-    assert rights.narrow(person, read) == rights.Rights("dontAsk", (), (), False)
+    assert limits.narrowed_rights(person, read) == limits.Rights("dontAsk", (), (), False)
 
 
 # --- directories

@@ -13,11 +13,11 @@ from raymond.backends import Carrier, Observation, Places, Reply, Setup, Trouble
 from raymond.backends.claude import Claude, sessions
 from raymond.backends.claude_stream import StreamReader
 from raymond.language.policy import Policy
-from raymond.machine import rights
+from raymond.machine import limits
 from raymond.machine.events import RunStarted
 from raymond.machine.inputs import Spending
+from raymond.machine.limits import Rights
 from raymond.machine.prices import UNKNOWN_TURN
-from raymond.machine.rights import Rights
 from raymond.store.trust import Trust
 
 RECORDINGS = Path(__file__).parents[1] / "e2e" / "recordings"
@@ -202,7 +202,7 @@ def narrowed(policy: Policy, **given: Any) -> Rights:
         ("workflow_id", "key", "name", "scope_dir", "source", "entry", "cwd", "budget_from", "version"), ""
     )
     start = RunStarted(**empty | given)
-    return rights.narrow(rights.rights_of(start), policy)
+    return limits.narrowed_rights(limits.rights_of(start), policy)
 
 
 def test_without_a_word_edits_are_accepted_and_nothing_else() -> None:

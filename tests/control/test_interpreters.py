@@ -12,7 +12,7 @@ from raymond import cli
 from raymond.control import programs
 from raymond.errors import BackendError, WorkflowError
 from raymond.language import workflow
-from raymond.machine import ahead
+from raymond.machine import needed_states
 from raymond.machine.events import AgentCalled, AgentFailed, AgentMoved, AskStarted, Event
 from raymond.machine.run import Run
 from raymond.system import processes
@@ -89,7 +89,9 @@ def left(files: dict[str, str], entry: str, *events: Event) -> str:
     """Why a run in which these events came is not continued."""
     flow = builders.build(files, entry)
     try:
-        programs.check_reached_scripts("test-1", flow, ahead.states(run_at(files, entry, *events), flow))
+        programs.check_reached_scripts(
+            "test-1", flow, needed_states.reachable_states(run_at(files, entry, *events), flow)
+        )
     except BackendError as error:
         return f"{error}; {error.hint}"
     return ""

@@ -6,7 +6,7 @@ import msgspec
 
 from builders import Play
 from raymond.faces import documents
-from raymond.machine.outcome import Outcome, Whole
+from raymond.machine.agent import Outcome, Whole
 
 LONG = "x" * 20_000
 NOTE = "\n[3,616 more characters: `raymond status --json` has them]"

@@ -8,10 +8,9 @@ import pytest
 from builders import START, Play, place, start
 from raymond.faces import documents, words
 from raymond.machine import decide, events
-from raymond.machine.agent import Agent, Visit
+from raymond.machine.agent import Agent, Outcome, Visit
 from raymond.machine.events import AgentFailed, AgentPaused, Event, RunStopped
 from raymond.machine.failures import KINDS, Kind
-from raymond.machine.outcome import Outcome
 from raymond.machine.run import Run
 from raymond.views import times
 from raymond.views.status import exit_code, failed_agents, main_result, run_status

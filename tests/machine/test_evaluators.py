@@ -8,7 +8,7 @@ import pytest
 from builders import Play, block, build, head, place
 from raymond.errors import UsageError
 from raymond.language.tags import Ask, Goto
-from raymond.machine import evolve, prompts, schedule, workflow_change
+from raymond.machine import evolve, needed_states, prompts, schedule
 from raymond.machine.events import (
     AgentFailed,
     AgentHeld,
@@ -518,8 +518,8 @@ def test_todays_files_need_the_states_of_a_transition_that_is_held() -> None:
     play.say("<goto>REVIEW</goto>")
     today = build({**{name: text for name, text in FILES.items() if name != "REVIEW.md"}, "CHECK.md": ""})
     with pytest.raises(UsageError, match=r"today's files have no REVIEW.md, which main needs"):
-        workflow_change.change(play.run, today, "0" * 64, {})
-    play.commit([workflow_change.change(play.run, today, "0" * 64, {"REVIEW": "CHECK"})])
+        needed_states.change_workflow(play.run, today, "0" * 64, {})
+    play.commit([needed_states.change_workflow(play.run, today, "0" * 64, {"REVIEW": "CHECK"})])
     play.workspace = place({**FILES, "CHECK.md": ""})
     play.judge("review")
     assert play.main.state == "CHECK.md"

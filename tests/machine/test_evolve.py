@@ -8,7 +8,7 @@ import pytest
 from builders import START, Play, place, start
 from raymond.language.refusal import Refusal
 from raymond.machine import decide, evolve, schedule
-from raymond.machine.agent import Rest, Visit, rebased
+from raymond.machine.agent import Outcome, Rest, Visit, rebased
 from raymond.machine.events import (
     AgentStarted,
     Decision,
@@ -22,9 +22,7 @@ from raymond.machine.events import (
     StepStarted,
     WorkflowChanged,
 )
-from raymond.machine.limits import Limits
-from raymond.machine.outcome import Outcome
-from raymond.machine.rights import Rights
+from raymond.machine.limits import Limits, Rights
 from raymond.machine.run import Run
 
 FILES = {"START.md": "", "A.md": "", "B.md": "", "N.md": "", "S.sh": "", "T.py": ""}

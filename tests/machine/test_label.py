@@ -10,8 +10,8 @@ from raymond.faces import documents, words
 from raymond.faces.lines import Lines
 from raymond.faces.overview import run_lines
 from raymond.faces.summary import ending
-from raymond.machine import variables
-from raymond.machine.label import LONGEST, label_of
+from raymond.machine import placed_workflow
+from raymond.machine.agent import LONGEST_LABEL, label_of
 from raymond.views import cost
 
 FILES = {"START.md": "", "A.md": "", "END.md": ""}
@@ -39,7 +39,7 @@ FORKS = (
 )
 def test_a_label_is_one_short_line_that_can_be_printed(given: dict[str, str], label: str) -> None:
     assert label_of(given) == label
-    assert len(label_of(given)) <= LONGEST
+    assert len(label_of(given)) <= LONGEST_LABEL
 
 
 def forked() -> Play:
@@ -89,7 +89,7 @@ def test_every_line_about_an_agent_names_its_label() -> None:
 def test_what_a_wait_collects_is_labelled() -> None:
     play = forked()
     play.say("<result>fine</result>", "main_a3")
-    found = json.loads(variables.results(play.main.visit, lambda one: one.result))
+    found = json.loads(placed_workflow.collected_results(play.main.visit, lambda one: one.result))
     assert [(one["agent"], one["label"]) for one in found] == [
         ("main_a1", "src/c.py"),
         ("main_a2", "the parser"),
@@ -99,5 +99,5 @@ def test_what_a_wait_collects_is_labelled() -> None:
 
 def test_label_is_a_variable_like_any_other() -> None:
     play = forked()
-    assert variables.values(play.run, play.workspace, play.agent("main_a2"))["label"] == "the parser"
-    assert "label" not in variables.values(play.run, play.workspace, play.agent("main_a3"))
+    assert placed_workflow.values_of_visit(play.run, play.workspace, play.agent("main_a2"))["label"] == "the parser"
+    assert "label" not in placed_workflow.values_of_visit(play.run, play.workspace, play.agent("main_a3"))

@@ -5,33 +5,32 @@ import hashlib
 import pytest
 
 from builders import Play
+from raymond.machine import placed_workflow
 from raymond.machine import run as runs
-from raymond.machine import variables
-from raymond.machine.agent import Agent, Visit
-from raymond.machine.outcome import LONG, Outcome, done
+from raymond.machine.agent import LONG_TEXT, Agent, Outcome, Visit, done_outcome
 
 FILES = {"START.md": "", "A.md": "", "B.md": ""}
 
 
-@pytest.mark.parametrize("length", [0, LONG])
+@pytest.mark.parametrize("length", [0, LONG_TEXT])
 def test_a_result_that_is_not_long_is_held(length: int) -> None:
-    assert done("a", "A.md", "x" * length) == Outcome("a", "A.md", "done", "x" * length)
+    assert done_outcome("a", "A.md", "x" * length) == Outcome("a", "A.md", "done", "x" * length)
 
 
 def test_of_a_long_result_the_beginning_and_the_name_are_held() -> None:
-    text = "é" * (LONG + 1)
+    text = "é" * (LONG_TEXT + 1)
     name = hashlib.sha256(text.encode()).hexdigest()
-    assert done("a", "A.md", text) == Outcome("a", "A.md", "done", "é" * 1000, "", name, LONG + 1)
-    assert done("main", "A.md", text).result == text, "the result of the run is shown as soon as it ends"
+    assert done_outcome("a", "A.md", text) == Outcome("a", "A.md", "done", "é" * 1000, "", name, LONG_TEXT + 1)
+    assert done_outcome("main", "A.md", text).result == text, "the result of the run is shown as soon as it ends"
 
 
 def test_what_a_wait_hands_over_is_whole() -> None:
     play = Play(FILES)
     play.say("<fork>A</fork><wait>B</wait>")
-    play.say(f"<result>{'x' * (LONG + 1)}</result>", "main_a1")
+    play.say(f"<result>{'x' * (LONG_TEXT + 1)}</result>", "main_a1")
     [collected] = play.main.visit.results or []
     assert len(collected.result) == 1000
-    given = variables.results(play.main.visit, lambda one: f"all of {one.agent}")
+    given = placed_workflow.collected_results(play.main.visit, lambda one: f"all of {one.agent}")
     assert (
         given == '[{"agent":"main_a1","label":"","state":"A.md","status":"done","result":"all of main_a1","error":""}]'
     )

@@ -6,9 +6,8 @@ import pytest
 
 from builders import Play, asking
 from raymond.machine import overtaking
-from raymond.machine.conductor import Conductor
+from raymond.machine.conductor import UNSIGNED, Conductor, request_outcomes
 from raymond.machine.events import AgentMoved, AgentReturned, Event, LimitsChanged, RequestTaken
-from raymond.machine.fates import UNSIGNED, fates
 from raymond.machine.requests import Request
 from raymond.machine.sender import Sender
 
@@ -171,17 +170,17 @@ def test_a_fate_is_what_the_driver_would_do() -> None:
         Request(id="4", kind="retry", agent="main"),
     ]
     play = called()
-    found = fates(play.run, play.workspace, left, play.now, knows_senders=False)
+    found = request_outcomes(play.run, play.workspace, left, play.now, knows_senders=False)
     assert [one.refusal for one in found] == ["", "there is no agent nobody left in test-1", "", "test-1 was cancelled"]
     assert not any(one.is_put_aside for one in found)
 
 
 def test_where_senders_are_known_only_what_a_step_may_ask_is_taken_from_the_inbox() -> None:
     play, left = called(), [Request(id="1", kind="cancel"), Request(id="2", kind="stop"), limits(budget=1.0)]
-    found = fates(play.run, play.workspace, left, play.now, knows_senders=True)
+    found = request_outcomes(play.run, play.workspace, left, play.now, knows_senders=True)
     assert [(one.refusal, one.is_put_aside) for one in found] == [(UNSIGNED, True), ("", False), (UNSIGNED, True)]
 
 
 def test_without_its_workflow_nobody_can_tell_what_is_refused() -> None:
     play, left = called(), [Request(id="1", kind="move", agent="nobody", state="B")]
-    assert [one.refusal for one in fates(play.run, None, left, play.now, knows_senders=False)] == [""]
+    assert [one.refusal for one in request_outcomes(play.run, None, left, play.now, knows_senders=False)] == [""]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from builders import Play, build, head, kind_of
-from raymond.machine import prompts, variables
+from raymond.machine import placed_workflow, prompts
 from raymond.machine.inputs import Spending
 
 FILES = {
@@ -24,7 +24,7 @@ FILES = {
 
 
 def bound(play: Play, agent: str = "main") -> dict[str, str]:
-    return variables.values(play.run, play.workspace, play.agent(agent))
+    return placed_workflow.values_of_visit(play.run, play.workspace, play.agent(agent))
 
 
 def sent(play: Play, agent: str = "main") -> str:

@@ -8,7 +8,7 @@ from builders import START, Play, asking, head
 from raymond.faces.summary import next_command
 from raymond.language.refusal import Refusal
 from raymond.machine import requests, schedule
-from raymond.machine.agent import Conversation, Stuck
+from raymond.machine.agent import Conversation, Outcome, Stuck
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -31,7 +31,6 @@ from raymond.machine.events import (
     WaitEnded,
 )
 from raymond.machine.limits import LimitName
-from raymond.machine.outcome import Outcome
 from raymond.machine.requests import Request
 from raymond.machine.sender import Sender
 from raymond.views.status import exit_code, run_status

@@ -6,13 +6,13 @@ import pytest
 
 from builders import head, place, start
 from raymond.language import policy
-from raymond.machine import rights
-from raymond.machine.rights import Rights
+from raymond.machine import limits
+from raymond.machine.limits import Rights
 
 
 def given(text: str, **said: Any) -> Rights:
-    person = rights.rights_of(start(place({"START.md": ""}, "START.md"), **said))
-    return rights.narrow(person, policy.parse(head(text), file="A.md", script=False).policy)
+    person = limits.rights_of(start(place({"START.md": ""}, "START.md"), **said))
+    return limits.narrowed_rights(person, policy.parse(head(text), file="A.md", script=False).policy)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def test_a_turn_may_do_what_the_person_allows_and_its_state_leaves(
 
 def test_a_run_begins_with_the_rights_that_its_start_names() -> None:
     workspace = place({"START.md": ""})
-    assert rights.rights_of(start(workspace)) == Rights("", (), (), False)
+    assert limits.rights_of(start(workspace)) == Rights("", (), (), False)
     said = start(workspace, permission_mode="plan", allowed_tools=["Read", "Edit"], skip_permissions=True)
-    assert rights.rights_of(said) == Rights("plan", ("Read", "Edit"), (), True)
+    assert limits.rights_of(said) == Rights("plan", ("Read", "Edit"), (), True)

@@ -6,10 +6,10 @@ import pytest
 
 from builders import Play, head
 from raymond.language.tags import Goto
-from raymond.machine import rules
+from raymond.machine import placed_workflow
 from raymond.machine.events import AgentEnded, AgentFailed, AgentMoved, StepFinished, StepStarted, TransitionHeld
 from raymond.machine.inputs import Begin
-from raymond.machine.variables import values
+from raymond.machine.placed_workflow import values_of_visit
 
 WORK = head(
     'gate: "{{check}}"\n'
@@ -32,7 +32,7 @@ def at_work(**variables: str) -> Play:
 
 def test_the_gate_of_an_agent_is_the_value_of_its_variable() -> None:
     play = at_work(check="make test", limit="90s", sealed="a.txt\nb/*")
-    found = rules.rules_of(play.run, play.workspace, play.main)
+    found = placed_workflow.rules_of(play.run, play.workspace, play.main)
     assert [one.run for one in found.gate] == ["make test"]
     assert (found.gate_timeout, found.seal) == (90.0, ("a.txt", "b/*"))
     assert play.put(Begin(time=play.now, agent="main")) == [StepStarted(agent="main", step=1, phase="seal")]
@@ -41,20 +41,22 @@ def test_the_gate_of_an_agent_is_the_value_of_its_variable() -> None:
 def test_a_late_gate_can_have_several_checks_and_say_what_is_expected() -> None:
     several = '[{"run": "make", "timeout": "5s"}, {"run": "./app --version", "expected": "output contains \\"2.0\\""}]'
     play = at_work(check=several)
-    first, second = rules.rules_of(play.run, play.workspace, play.main).gate
+    first, second = placed_workflow.rules_of(play.run, play.workspace, play.main).gate
     assert (first.run, first.timeout, second.run, second.contains) == ("make", 5.0, "./app --version", "2.0")
 
 
 def test_a_late_gate_that_only_looks_like_a_list_is_a_command() -> None:
     play = at_work(check="[ -f Makefile ]")
-    assert [one.run for one in rules.rules_of(play.run, play.workspace, play.main).gate] == ["[ -f Makefile ]"]
+    assert [one.run for one in placed_workflow.rules_of(play.run, play.workspace, play.main).gate] == [
+        "[ -f Makefile ]"
+    ]
 
 
 def test_what_a_fork_gives_counts_for_more_than_what_the_run_has() -> None:
     play = Play(FILES, entry="START.sh", metadata={"check": "make"})
     play.say('<fork check="make test">WORK</fork><fork>WORK</fork><wait>DONE</wait>')
     forked, other = play.agent("main_work1"), play.agent("main_work2")
-    assert [rules.rules_of(play.run, play.workspace, one).gate[0].run for one in (forked, other)] == [
+    assert [placed_workflow.rules_of(play.run, play.workspace, one).gate[0].run for one in (forked, other)] == [
         "make test",
         "make",
     ]
@@ -99,7 +101,7 @@ def test_a_value_that_looks_like_a_variable_is_a_command() -> None:
 def test_the_input_of_a_visit_is_no_late_value() -> None:
     play = at_work(check="make")
     play.main.visit.input = "true"
-    [found] = rules.rules_of(play.run, play.workspace, play.main).gate
+    [found] = placed_workflow.rules_of(play.run, play.workspace, play.main).gate
     assert found.run == "make"
 
 
@@ -124,7 +126,7 @@ def test_the_output_is_passed_on_once_the_gate_has_passed() -> None:
     _, moved = play.check(command="make test", seconds=2.5, wrote=("a.lock",), tree="t1", commit="c1")
     assert isinstance(moved, AgentMoved)
     assert (moved.state, moved.input) == ("DONE.sh", "I did it {{check}}")
-    told = values(play.run, play.workspace, play.main)["gate_result"]
+    told = values_of_visit(play.run, play.workspace, play.main)["gate_result"]
     assert json.loads(told) == {
         "verdict": "passed",
         "step": 3,
@@ -141,10 +143,10 @@ def test_a_red_gate_is_told_too_and_only_to_the_next_state() -> None:
     play.say("I did it")
     play.check("failed", command="make test", exit_code=2, reason="exit code 2")
     assert play.main.state == "BAD.sh"
-    told = json.loads(values(play.run, play.workspace, play.main)["gate_result"])
+    told = json.loads(values_of_visit(play.run, play.workspace, play.main)["gate_result"])
     assert (told["verdict"], told["exit_code"], told["reason"]) == ("failed", 2, "exit code 2")
     play.say("<goto>DONE.sh</goto>")
-    assert "gate_result" not in values(play.run, play.workspace, play.main)
+    assert "gate_result" not in values_of_visit(play.run, play.workspace, play.main)
 
 
 def test_without_force_implicit_a_tag_counts_for_more_than_a_line() -> None:

@@ -8,7 +8,7 @@ from builders import START, Play, block, head
 from raymond.language import reading
 from raymond.language.refusal import Refusal
 from raymond.machine import transitions
-from raymond.machine.agent import Conversation, Frame
+from raymond.machine.agent import Conversation, Frame, Outcome
 from raymond.machine.events import (
     AgentCalled,
     AgentEnded,
@@ -23,7 +23,6 @@ from raymond.machine.events import (
     WaitEnded,
     WaitStarted,
 )
-from raymond.machine.outcome import Outcome
 from raymond.machine.transitions import Landing
 
 FILES = {

@@ -6,7 +6,7 @@ import pytest
 
 from builders import Play, build, head
 from raymond.errors import UsageError
-from raymond.machine import workflow_change
+from raymond.machine import needed_states
 from raymond.machine.agent import Agent, Frame, Rest, Visit, rename
 from raymond.machine.events import WorkflowChanged
 
@@ -23,7 +23,7 @@ def without(*names: str, **more: str) -> dict[str, str]:
 
 def change(play: Play, files: Mapping[str, str], entry: str = "START.md", **renamed: str) -> WorkflowChanged:
     names = {name.replace("_md", ".md"): new for name, new in renamed.items()}
-    return workflow_change.change(play.run, build(files, entry), DIGEST, names)
+    return needed_states.change_workflow(play.run, build(files, entry), DIGEST, names)
 
 
 def refused(play: Play, files: Mapping[str, str], entry: str = "START.md", **renamed: str) -> tuple[str, str]:
@@ -39,7 +39,7 @@ def test_a_state_is_needed_by_who_is_in_it_returns_to_it_or_goes_on_there() -> N
     play = Play(FILES)
     play.say("<fork>A</fork><fork>S</fork><wait timeout='1h' timeout_next='B'>N</wait>")
     play.say('<call return="B">N</call>', "main_a1")
-    assert workflow_change.needed(play.run) == {
+    assert needed_states.needed(play.run) == {
         "START.md": ["main"],
         "N.md": ["main", "main_a1"],
         "B.md": ["main", "main_a1"],
@@ -50,7 +50,7 @@ def test_a_state_is_needed_by_who_is_in_it_returns_to_it_or_goes_on_there() -> N
 def test_who_has_ended_needs_nothing() -> None:
     play = Play(FILES)
     play.say("<result>x</result>")
-    assert workflow_change.needed(play.run) == {}
+    assert needed_states.needed(play.run) == {}
     assert change(play, {"OTHER.md": ""}, "OTHER.md") == WorkflowChanged(source=DIGEST)
 
 

@@ -19,7 +19,7 @@ from inside import Inside
 from raymond import cli
 from raymond.language.tags import Transition
 from raymond.machine import events, failures
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import AskedFile
 from raymond.machine.prices import Price
 from raymond.machine.run_started import Program, Recording
 from raymond.machine.sender import Sender

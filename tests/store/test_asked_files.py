@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raymond.language.refusal import Refusal
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import AskedFile
 from raymond.store import asked_files
 
 

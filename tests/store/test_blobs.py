@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from raymond.machine.outcome import LONG
+from raymond.machine.agent import LONG_TEXT
 from raymond.store import blobs
 from raymond.store.blobs import BadBlob
 
-TEXT = "é" * (LONG + 1)
+TEXT = "é" * (LONG_TEXT + 1)
 NAME = hashlib.sha256(TEXT.encode()).hexdigest()
 
 
@@ -40,7 +40,7 @@ def test_every_long_text_comes_back_from_wherever_it_was(folder: str) -> None:
 
 
 def test_a_text_that_is_not_long_stays_and_makes_no_folder(folder: str) -> None:
-    assert blobs.put_aside(folder, ["x" * LONG]) == ["x" * LONG]
+    assert blobs.put_aside(folder, ["x" * LONG_TEXT]) == ["x" * LONG_TEXT]
     assert not os.path.exists(folder)
 
 
@@ -50,7 +50,7 @@ def test_a_text_that_looks_like_a_name_is_kept_as_the_text_it_is(folder: str, te
 
 
 def test_a_text_that_is_not_unicode_comes_back(folder: str) -> None:
-    text = "\udce9" * (LONG + 1)
+    text = "\udce9" * (LONG_TEXT + 1)
     assert blobs.put_back(folder, blobs.put_aside(folder, text)) == text
 
 

@@ -14,11 +14,11 @@ from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.errors import Error, NotContinued, RunBusy
 from raymond.faces import documents
-from raymond.machine import ahead
+from raymond.machine import needed_states
+from raymond.machine.agent import Whole
 from raymond.machine.events import UNRECORDED as UNRECORDED
 from raymond.machine.events import Program
 from raymond.machine.events import Recording as Recording
-from raymond.machine.outcome import Whole
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
 from raymond.store import blobs, journal, lock, workflow_snapshot
@@ -280,7 +280,7 @@ def _checked(run: Run, placed: PlacedWorkflow, tables: registry.Tables, *, begin
     rules = config.site_rules()
     preflight.check_site(run, rules, placed.workflow)
     if not begins and not run.is_over:  # a start has looked for them
-        reached = ahead.states(run, placed.workflow)
+        reached = needed_states.reachable_states(run, placed.workflow)
         programs.check_reached_scripts(run.start.workflow_id, placed.workflow, reached)
         programs.check_reached_prompts(run.start, placed.workflow, reached, tables)
     return replace(placed, models=tuple(rules.models))

@@ -120,7 +120,7 @@ def gate_progress(project: Project, run: Run) -> dict[str, GateProgress]:
     agents = [agent for agent in run.agents.values() if is_checking(agent) or why_red(agent)]
     if not agents:
         return {}
-    from raymond.machine import rules
+    from raymond.machine import placed_workflow
     from raymond.store import (
         loader,
         workflow_snapshot,  # hardly any look at a run needs the workflow
@@ -134,7 +134,10 @@ def gate_progress(project: Project, run: Run) -> dict[str, GateProgress]:
         return {}
     records = TranscriptReader(project.run(start.workflow_id).transcripts)
     known = [agent for agent in agents if agent.state in states]
-    return {agent.id: _progress(rules.of_state(run, states[agent.state], agent), agent, records) for agent in known}
+    return {
+        agent.id: _progress(placed_workflow.rules_of_state(run, states[agent.state], agent), agent, records)
+        for agent in known
+    }
 
 
 def _progress(policy: Policy, agent: Agent, records: TranscriptReader) -> GateProgress:

@@ -10,9 +10,9 @@ from raymond import pasted
 from raymond.drivers import origin
 from raymond.errors import JournalError, UsageError
 from raymond.language.refusal import Refusal
-from raymond.machine import rights
+from raymond.machine import limits
 from raymond.machine.events import RunStarted
-from raymond.machine.rights import DEFAULT, RANKS, Rights
+from raymond.machine.limits import DEFAULT_MODE, MODE_RANKS, Rights
 from raymond.machine.run import Run
 from raymond.machine.sender import Sender, barred
 from raymond.steps.working_directory import allowed, is_inside
@@ -143,13 +143,13 @@ def narrowed(who: Starter, started: RunStarted) -> RunStarted:
 
 
 def _wider(given: Rights, outer: RunStarted, started: RunStarted) -> str:
-    asked = rights.rights_of(started)
+    asked = limits.rights_of(started)
     if given.skip:
         return ""
     if asked.skip:
         return "--dangerously-skip-permissions"
-    if RANKS[asked.mode or DEFAULT] > RANKS[given.mode or DEFAULT]:
-        return f"permission mode {asked.mode or DEFAULT}"
+    if MODE_RANKS[asked.mode or DEFAULT_MODE] > MODE_RANKS[given.mode or DEFAULT_MODE]:
+        return f"permission mode {asked.mode or DEFAULT_MODE}"
     others = [
         *(
             []

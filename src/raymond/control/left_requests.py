@@ -21,7 +21,7 @@ from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from raymond.machine.fates import Fate
+    from raymond.machine.conductor import RequestOutcome
     from raymond.machine.requests import Request
 
 _LEFT = "was left for a driver that died"
@@ -50,7 +50,7 @@ def of(project: Project, run: Run) -> "LeftRequests":
     left = [] if run.is_over else [request for _, request in found(folder, run)]
     if not left or lock.signed(folder).host not in ("", os.uname().nodename):
         return LeftRequests(folder.id, [])
-    from raymond.machine.fates import fates  # only what was left has to be judged
+    from raymond.machine.conductor import request_outcomes  # only what was left has to be judged
     from raymond.store import workflow_snapshot
 
     try:
@@ -58,7 +58,7 @@ def of(project: Project, run: Run) -> "LeftRequests":
     except Error:
         placed = None  # the next driver does not come far either
     tried = journal.read(folder).run
-    return LeftRequests(folder.id, fates(tried, placed, left, time(), knows_senders=tell_senders(folder)))
+    return LeftRequests(folder.id, request_outcomes(tried, placed, left, time(), knows_senders=tell_senders(folder)))
 
 
 def onward(project: Project, id: str) -> str:
@@ -71,7 +71,7 @@ class LeftRequests(Struct, frozen=True):
     """The requests that were left for a driver of run `id`, the oldest first, with what becomes of them."""
 
     id: str
-    fates: "list[Fate]"
+    fates: "list[RequestOutcome]"
 
     @property
     def ends_run(self) -> bool:
@@ -104,7 +104,7 @@ class LeftRequests(Struct, frozen=True):
         told = [f"{MARGIN}{what}: {_present(fate)}" for what, fate in self._shown() if not fate.is_put_aside]
         return "\n".join([f"what {_LEFT}:", *told]) if told else ""
 
-    def _future(self, fate: "Fate") -> str:
+    def _future(self, fate: "RequestOutcome") -> str:
         request = fate.request
         again = f"raymond {request.kind} {self.id}" + (" --now" if request.now and request.kind == "stop" else "")
         if fate.is_put_aside:
@@ -116,7 +116,7 @@ class LeftRequests(Struct, frozen=True):
             return f"{again} stops the run, a resume continues it"
         return "the next one ends the run for good" if request.kind == "cancel" else "the next one obeys it"
 
-    def _shown(self) -> "list[tuple[str, Fate]]":
+    def _shown(self) -> "list[tuple[str, RequestOutcome]]":
         return list(_told(self.fates))[:_SHOWN]
 
     def _more(self) -> list[str]:
@@ -124,9 +124,9 @@ class LeftRequests(Struct, frozen=True):
         return [f"{more} more requests were left for a driver that died"] if more > 0 else []
 
 
-def _told(all: "Iterable[Fate]") -> "Iterator[tuple[str, Fate]]":
+def _told(all: "Iterable[RequestOutcome]") -> "Iterator[tuple[str, RequestOutcome]]":
     """Each request in words; stops, and pauses that are obeyed, together."""
-    together: dict[str, list[Fate]] = {}
+    together: dict[str, list[RequestOutcome]] = {}
     for one in all:
         if one.request.kind in ("stop", "pause") and not one.refusal:
             together.setdefault(one.request.kind, []).append(one)
@@ -137,12 +137,12 @@ def _told(all: "Iterable[Fate]") -> "Iterator[tuple[str, Fate]]":
         yield _stop(asked) if kind == "stop" else f"the pause of {_names(one.agent for one in asked)}", _last(same)
 
 
-def _last(stops: "list[Fate]") -> "Fate":
+def _last(stops: "list[RequestOutcome]") -> "RequestOutcome":
     """The one that stands for all of them."""
     return next((one for one in stops if one.request.now), stops[-1])
 
 
-def _present(fate: "Fate") -> str:
+def _present(fate: "RequestOutcome") -> str:
     if fate.refusal:
         return f"refused, {one_line(fate.refusal)}"
     return "the run continues" if fate.request.kind == "stop" else "obeyed now"
@@ -180,7 +180,7 @@ def _words(request: "Request") -> str:
 
 
 def _limits(request: "Request") -> str:
-    amounts = {name: getattr(request, name) for name in limits.NAMES}
+    amounts = {name: getattr(request, name) for name in limits.LIMIT_NAMES}
     set_ = [f"{OPTIONS[name].flags[-1]} {value:g}" for name, value in amounts.items() if value is not None]
     more = [f"{flag} {one}" for name, flag in _LISTS.items() for one in getattr(request, name)]
     return " ".join([*set_, *more, *([f"--on-ask {request.on_ask}"] if request.on_ask else [])])

@@ -21,7 +21,7 @@ from raymond.language.lint import places
 from raymond.language.settings import SETTINGS_FILE
 from raymond.language.tags import BUILT_IN
 from raymond.language.workflow import State, Workflow, mark_of
-from raymond.machine import evaluators, prices, rights
+from raymond.machine import evaluators, limits, prices
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
 from raymond.redaction import Secrets
@@ -219,8 +219,8 @@ def wider(proposal: Proposal) -> Iterator[Diagnostic]:
         if proposal.backend_of(state.name) in registry.SCRIPTED:
             continue  # a scripted backend has no rights to widen
         policy = state.policy
-        given = start.permission_mode or rights.DEFAULT
-        if policy.permission_mode and rights.RANKS[policy.permission_mode] > rights.RANKS[given]:
+        given = start.permission_mode or limits.DEFAULT_MODE
+        if policy.permission_mode and limits.MODE_RANKS[policy.permission_mode] > limits.MODE_RANKS[given]:
             yield _wider_mode(workflow, state, policy.permission_mode, given)
         for tool in policy.allowed_tools:
             if tool not in start.allowed_tools:
@@ -276,7 +276,7 @@ def unheeded(proposal: Proposal) -> Iterator[Diagnostic]:
                 mark = mark_of(proposal.loaded.workflow, state, (key,))
                 yield frontmatter.diagnose(mark, "unheeded-right", message, "use another backend, or remove this key")
         mode = proposal.start.permission_mode
-        if mode and not can.permission_modes and rights.RANKS[mode] < rights.RANKS[rights.DEFAULT]:
+        if mode and not can.permission_modes and limits.MODE_RANKS[mode] < limits.MODE_RANKS[limits.DEFAULT_MODE]:
             message = (
                 f"{backend} ignores the permission mode `{mode}`, so {state.name} would get more rights than you gave"
             )

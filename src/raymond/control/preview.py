@@ -13,7 +13,7 @@ from raymond.control.start import Choices, prepare
 from raymond.errors import Diagnostic
 from raymond.language import lint
 from raymond.language.workflow import State
-from raymond.machine import gates, limits, variables
+from raymond.machine import gates, limits, placed_workflow
 from raymond.machine.agent import SCRIPTS
 from raymond.machine.decide import begin, decide
 from raymond.machine.events import Decision, Program, RunStarted
@@ -107,7 +107,7 @@ def dry_run(loaded: Loaded, options: Choices, settings: Config) -> Preview:
         files=len(loaded.files),
         digest=loaded.digest,
         step=_step(project, run, placed, start, backends),
-        limits={name: _limit(settings, name, start) for name in OPTIONS if name in limits.NAMES},
+        limits={name: _limit(settings, name, start) for name in OPTIONS if name in limits.LIMIT_NAMES},
         silence=start.timeout or settings["timeout"],
         programs=answers,
         heedless=[name for name, can in able.items() if not (can.permission_modes or can.tool_rules)],
@@ -156,7 +156,7 @@ def _step(
     agent = run.agents["main"]
     if pool_of(run, start.entry) == SCRIPTS:
         command = [*script_step.interpreter(placed, start.entry), f"{placed.workflow_dir}/{start.entry}"]
-        names = [script_step.variable(name).decode() for name in variables.values(run, placed, agent)]
+        names = [script_step.variable(name).decode() for name in placed_workflow.values_of_visit(run, placed, agent)]
         more = ("RAYMOND_INPUT_FILE", "RAYMOND_OUT", "RAYMOND_STEP_KEY", homes.VARIABLE, MARK)
         return FirstStep(command=command, gets=sorted([*names, *more]))
     apply(run, Decision(seq=2, time=0.0, events=decide(run, placed, Begin(time=0.0, agent="main"))))

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from raymond.errors import JournalError
 from raymond.faces import documents
-from raymond.machine.agent import ASKING, RUNNING, WAITING
+from raymond.machine.agent import ASKING, RUNNING, WAITING, Whole
 from raymond.machine.events import RunStarted
-from raymond.machine.outcome import Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
 from raymond.store import blobs, journal, lock

@@ -12,7 +12,7 @@ from raymond.control.preflight import Proposal
 from raymond.errors import Diagnostic, JournalError
 from raymond.language import reach
 from raymond.language.workflow import ENTRIES, bare
-from raymond.machine import workflow_change
+from raymond.machine import needed_states
 from raymond.machine.events import RunStarted, WorkflowChanged
 from raymond.machine.run import Run
 from raymond.store import journal, loader, workflow_snapshot
@@ -48,7 +48,7 @@ def upgrade(
         workflow_snapshot.settle_prepared(folder, start.source)
         loaded = loader.load(_path(project, start), overrides=start.overrides)
         # Its agents may be in states that the entry no longer leads to.
-        begin = (*workflow_change.needed(folded.run), *renamed.values(), to)
+        begin = (*needed_states.needed(folded.run), *renamed.values(), to)
         loaded.workflow.reach = reach.also_from(loaded.workflow, begin)
         with preflight.errors_located(loaded):
             warnings = _warnings(folded.run, loaded, strict=strict)
@@ -81,7 +81,7 @@ def _warnings(run: Run, loaded: Loaded, *, strict: bool) -> list[Diagnostic]:
 
 
 def _change(project: Project, run: Run, loaded: Loaded, renamed: Mapping[str, str]) -> WorkflowChanged:
-    changed = workflow_change.change(run, loaded.workflow, loaded.digest, renamed)
+    changed = needed_states.change_workflow(run, loaded.workflow, loaded.digest, renamed)
     tables, rules = config.load(project.tree)["backends"], config.site_rules()
     today = replace(run.start, backends=changed.backends, allowed_tools=list(run.rights.allowed))
     today = preflight.check_start(Proposal(loaded, today, tables, rules.backends, rules.models))

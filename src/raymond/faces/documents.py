@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from raymond.faces.words import stuck, why
-from raymond.machine.agent import ASKING, PAUSED, Agent
-from raymond.machine.outcome import Outcome, Whole
+from raymond.machine.agent import ASKING, PAUSED, Agent, Outcome, Whole
 from raymond.machine.run import Run
 from raymond.machine.schedule import wake_at
 from raymond.views.questions import Question

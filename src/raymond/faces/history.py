@@ -14,6 +14,7 @@ from raymond.faces.lines import Lines, Tail, step_costs
 from raymond.faces.words import PRINTED_FIELDS, dollars, with_author_paths
 from raymond.language import reading
 from raymond.machine import prices
+from raymond.machine.agent import named
 from raymond.machine.events import (
     AgentFailed,
     AgentStarted,
@@ -29,7 +30,6 @@ from raymond.machine.events import (
     is_end,
     is_entry,
 )
-from raymond.machine.label import named
 from raymond.steps.talk import in_order, only_tools
 from raymond.store import journal, transcripts
 from raymond.store.repair import LostStep, Repair

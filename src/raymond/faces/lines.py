@@ -17,6 +17,7 @@ from raymond.faces import question, words
 from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, told, width_of
 from raymond.faces.words import with_author_paths
 from raymond.machine import budget
+from raymond.machine.agent import named
 from raymond.machine.events import (
     AgentEnded,
     AgentFailed,
@@ -31,7 +32,6 @@ from raymond.machine.events import (
     is_end,
     is_entry,
 )
-from raymond.machine.label import named
 from raymond.machine.run import Run
 from raymond.text import safe, visible
 from raymond.verifier.assignment import IN_WORDS, Began, Ended, Found, Noted, Printed, Told

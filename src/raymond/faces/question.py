@@ -7,7 +7,7 @@ from raymond import durations
 from raymond.faces import words
 from raymond.faces.foreign_text import fitted, hung, in_margin, spaced
 from raymond.language import choices
-from raymond.machine.label import named
+from raymond.machine.agent import named
 from raymond.store.asked_files import Found
 from raymond.text import visible
 from raymond.views.questions import Question

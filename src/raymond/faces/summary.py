@@ -10,9 +10,8 @@ from raymond import durations, pasted
 from raymond.faces import documents, question, table, words
 from raymond.faces.foreign_text import fitted, hung, in_margin, laid_open, width_of
 from raymond.faces.words import with_author_paths
-from raymond.machine import handled
-from raymond.machine.agent import FAILED, PAUSED, SCRIPTED, Agent
-from raymond.machine.outcome import Outcome, Whole
+from raymond.machine import handled_failure
+from raymond.machine.agent import FAILED, PAUSED, SCRIPTED, Agent, Outcome, Whole
 from raymond.machine.run import Run, pool_of
 from raymond.text import safe, visible
 from raymond.views.questions import question_of
@@ -203,7 +202,7 @@ def next_command(run: Run, now: float = 0.0) -> str:
 
 def instead_of_resume(run: Run) -> str:
     """What to do about a run that failed and cannot be resumed; empty when there is nothing to do."""
-    return handled.advice(run) if run.final_status == FAILED else ""
+    return handled_failure.advice_if_handled(run) if run.final_status == FAILED else ""
 
 
 def other_commands(run: Run) -> list[str]:

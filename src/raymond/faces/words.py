@@ -14,6 +14,7 @@ from raymond import durations, pasted
 from raymond.faces.foreign_text import plain
 from raymond.machine import prices
 from raymond.machine.agent import ASKING, FAILED, PAUSED, READY, RUNNING, SCRIPTED, SCRIPTS, Agent, backend_of
+from raymond.machine.agent import named as named
 from raymond.machine.budget import affordable
 from raymond.machine.events import (
     AgentCalled,
@@ -57,7 +58,6 @@ from raymond.machine.events import (
     WorkflowChanged,
     WorkSaved,
 )
-from raymond.machine.label import named as named
 from raymond.machine.run import CANCELLED, Run
 from raymond.machine.step_events import TO_REVIEW
 from raymond.patterns import regex

@@ -1,6 +1,6 @@
-"""Agent, Visit, Conversation: a thread of control, its stay in one state, and what it remembers."""
+"""Agent, Visit, Conversation, Outcome: a thread of control, its stay in one state, its memory, and how it ended."""
 
-from collections.abc import Container
+from collections.abc import Callable, Container, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -9,8 +9,12 @@ from msgspec.structs import replace
 from raymond.digests import digest
 from raymond.language import tags
 from raymond.language.tags import Transition
-from raymond.machine.asked_file import AskedFile
-from raymond.machine.outcome import Outcome
+from raymond.text import JOINERS, letters
+
+LONG_TEXT = 16 << 10
+"""Characters; a longer text is kept in a file of its own."""
+_SHOWN_CHARACTERS = 1000
+"""Characters of a long result that everybody can see without that file."""
 
 READY, RUNNING, SLEEPING, WAITING, ASKING, PAUSED, FAILED = (
     "ready",
@@ -30,6 +34,73 @@ SCRIPTED = ("scripted", "scripted-program")
 ReminderKind: TypeAlias = Literal["rejected", "capped", "blocked", "gate", "review"]
 """Why a turn is repeated: its reply was rejected, it reached its share of the budget, it was denied tools, the gate was
 red, or it was green only because what decides it had changed."""
+
+LABEL_VARIABLE = "label"
+"""The variable that gives it."""
+LONGEST_LABEL = 40
+_CUT = "..."
+
+
+class AskedFile(Struct, frozen=True):
+    """What the file was when the agent asked: whoever answers sees that, or is told that it is another one."""
+
+    path: str
+    """Relative to the directory of the agent."""
+    size: int
+    sha256: str
+    folder: str = ""
+    """That directory on this machine, if the agent finds it at another path."""
+
+
+class Outcome(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
+    """How an agent ended."""
+
+    agent: str
+    state: str
+    status: str
+    result: str = ""
+    """All of it, or the beginning of a long one."""
+    error: str = ""
+    long: str = ""
+    """The name of a long result, which is kept outside of the journal."""
+    length: int = 0
+    """How many characters a long result has."""
+    label: str = ""
+    """What people tell the agent apart by."""
+
+
+Whole: TypeAlias = Callable[[Outcome], str]
+"""Gives all of a result, also of one that is only referred to."""
+
+
+def done_outcome(agent: str, state: str, result: str, label: str = "") -> Outcome:
+    """The agent has returned; a long result is only referred to."""
+    # That of the whole run is there once, and shown as soon as it has ended.
+    if len(result) <= LONG_TEXT or agent == "main":
+        return Outcome(agent, state, "done", result, label=label)
+    return Outcome(
+        agent,
+        state,
+        "done",
+        result[:_SHOWN_CHARACTERS],
+        "",
+        long_text_name(long_text_bytes(result)),
+        len(result),
+        label,
+    )
+
+
+def long_text_bytes(text: str) -> bytes:
+    """A long text as it is kept in a file."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def long_text_name(data: bytes) -> str:
+    """The name of the file that keeps a long text."""
+    return digest(data)
+
+
+# The agent
 
 
 class Conversation(Struct, frozen=True, array_like=True, gc=False):
@@ -378,3 +449,40 @@ def _renamed(counts: dict[str, int] | None, names: dict[str, str]) -> dict[str, 
         name = names.get(state, state)
         found[name] = found.get(name, 0) + count
     return found
+
+
+# Its label
+
+
+def label_of(variables: Mapping[str, str]) -> str:
+    """The label of an agent with these variables: `label`, else the first one; empty when there is none.
+
+    It is one short line that is safe to print. A long one keeps its beginning and its end: paths differ in either.
+    """
+    if not variables:
+        return ""
+    text = variables[LABEL_VARIABLE] if LABEL_VARIABLE in variables else next(iter(variables.values()))
+    if len(text) <= LONGEST_LABEL and text.isascii() and text.isprintable():
+        return " ".join(text.split())
+    # An escape is left out as a whole.
+    shown = letters(" ".join(text[: 100 * LONGEST_LABEL].split()))
+    if sum(map(len, shown)) <= LONGEST_LABEL:
+        return "".join(shown)
+    end = (LONGEST_LABEL - len(_CUT)) // 2
+    head = _first_within(shown, LONGEST_LABEL - len(_CUT) - end)
+    tail = _first_within(shown[::-1], end)[::-1]
+    return f"{''.join(head).rstrip(JOINERS)}{_CUT}{''.join(tail).lstrip(JOINERS)}"
+
+
+def _first_within(shown: list[str], room: int) -> list[str]:
+    """The first of them that have no more than `room` characters together."""
+    for number, one in enumerate(shown):
+        room -= len(one)
+        if room < 0:
+            return shown[:number]
+    return shown
+
+
+def named(agent: str, label: str) -> str:
+    """How people read an agent: `name (label)`."""
+    return f"{agent} ({label})" if label else agent

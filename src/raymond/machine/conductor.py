@@ -29,6 +29,7 @@ from raymond.machine.events import (
     Program,
     ProgramAdded,
     Recording,
+    RequestTaken,
     RunStopped,
 )
 from raymond.machine.evolve import apply
@@ -37,7 +38,9 @@ from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.requests import Request
 from raymond.machine.run import Run
 from raymond.machine.schedule import due, over_at, owed, wake_at
-from raymond.machine.sender import Sender
+from raymond.machine.sender import Sender, is_heard
+
+UNSIGNED = "it does not tell who it comes from"
 
 
 class Orders(Struct, frozen=True):
@@ -272,3 +275,40 @@ class Conductor:
         apply(self.run, decision)
         self._decisions.append(decision)
         return True
+
+
+# What becomes of requests that were left for a driver that died
+
+
+class RequestOutcome(Struct, frozen=True):
+    """What becomes of one request."""
+
+    request: Request
+    refusal: str = ""
+    """Why it is refused; empty when it is obeyed."""
+    is_put_aside: bool = False
+    """It is not even journaled, because anybody may have left it."""
+
+
+def request_outcomes(
+    run: Run, placed: PlacedWorkflow | None, left: Sequence[Request], now: float, *, knows_senders: bool
+) -> list[RequestOutcome]:
+    """Try it on `run`, which is changed by that: what a driver does that finds these, the oldest first.
+
+    `knows_senders`: see sender.is_heard. Without a workflow nobody can tell what is refused later.
+    """
+    heard = {one.kind: is_heard(one.kind, knows_senders=knows_senders) for one in left}
+    problems = _request_problems(run, placed, [one for one in left if heard[one.kind]], now) if placed else {}
+    return [
+        RequestOutcome(one, problems.get(one.id, ""))
+        if heard[one.kind]
+        else RequestOutcome(one, UNSIGNED, is_put_aside=True)
+        for one in left
+    ]
+
+
+def _request_problems(run: Run, placed: PlacedWorkflow, heard: Sequence[Request], now: float) -> dict[str, str]:
+    conductor = Conductor(run, placed)
+    conductor.ask_left(heard, now)
+    events = (event for decision in conductor.orders().decisions for event in decision.events)
+    return {event.request: event.problem for event in events if isinstance(event, RequestTaken)}

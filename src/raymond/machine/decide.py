@@ -26,9 +26,8 @@ from raymond.language.policy import Policy
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Transition
-from raymond.machine import budget, closing, evaluators, failures, gates, seals, transitions
+from raymond.machine import budget, closing, evaluators, failures, gates, transitions
 from raymond.machine.agent import ASKING, FAILED, SCRIPTS, SLEEPING, Agent
-from raymond.machine.bill import cost_of as cost_of
 from raymond.machine.events import (
     ZERO,
     AgentHeld,
@@ -65,12 +64,12 @@ from raymond.machine.inputs import (
     Stop,
     Tick,
 )
-from raymond.machine.placed_workflow import PlacedWorkflow
-from raymond.machine.rules import problem as late_problem
-from raymond.machine.rules import rules_of
+from raymond.machine.inputs import cost_of as cost_of
+from raymond.machine.placed_workflow import PlacedWorkflow, rules_of
+from raymond.machine.placed_workflow import late_problem as late_problem
 from raymond.machine.run import Run, pool_of
+from raymond.machine.run import session_of as session_of
 from raymond.machine.schedule import fails_asks, over_at, reached, stop_at
-from raymond.machine.session import session_of as session_of
 from raymond.machine.step_changes import unpaid
 
 
@@ -98,7 +97,7 @@ def decide(run: Run, placed: PlacedWorkflow, input: Input) -> list[Event]:
         case Interruption():
             return _with_limits(run, input.spent, _interruption(run, placed, input))
         case SealTaken():
-            return seals.follow(run, placed, input)
+            return gates.follow_seal(run, placed, input)
         case Checked():
             return gates.follow(run, placed, input)
         case Judged():
@@ -118,8 +117,8 @@ def _begin(run: Run, placed: PlacedWorkflow, agent: Agent) -> list[Event]:
         return [gates.begin(run, agent)]
     if not agent.visit.turn and (wrong := late_problem(run, placed, agent)):
         return transitions.fail(run, placed, agent, "gate", wrong)
-    if seals.is_due(rules_of(run, placed, agent), agent):
-        return [seals.begin(run, agent)]
+    if gates.is_seal_due(rules_of(run, placed, agent), agent):
+        return [gates.begin_seal(run, agent)]
     return [_begin_step(run, placed, agent)]
 
 

@@ -15,7 +15,6 @@ from raymond.language.tags import Transition, renamed, targets
 from raymond.language.workflow import State, resolve
 from raymond.machine import budget, closing, failures, transitions
 from raymond.machine.agent import SCRIPTED, SCRIPTS, Agent, Pending
-from raymond.machine.bill import cost_of
 from raymond.machine.events import (
     ZERO,
     AgentHeld,
@@ -26,11 +25,9 @@ from raymond.machine.events import (
     StepStarted,
     TransitionHeld,
 )
-from raymond.machine.inputs import Failure, Judged, Output
-from raymond.machine.placed_workflow import PlacedWorkflow
-from raymond.machine.rules import rules_of
-from raymond.machine.run import Run, judge_pool
-from raymond.machine.session import session_of
+from raymond.machine.inputs import Failure, Judged, Output, cost_of
+from raymond.machine.placed_workflow import PlacedWorkflow, rules_of
+from raymond.machine.run import Run, judge_pool, session_of
 
 LONGEST = 100_000
 """Characters of a final message that are evaluated: its last ones."""

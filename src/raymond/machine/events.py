@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, TypeGuard
 import msgspec
 from msgspec import Struct
 
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import AskedFile
 from raymond.machine.failures import Kind
 from raymond.machine.run_started import UNRECORDED as UNRECORDED
 from raymond.machine.run_started import ZERO as ZERO

@@ -20,9 +20,11 @@ from raymond.machine.agent import (
     Agent,
     Closed,
     Frame,
+    Outcome,
     Rest,
     Stuck,
     Visit,
+    done_outcome,
     rebased,
     relocate,
     rename,
@@ -72,9 +74,7 @@ from raymond.machine.events import (
     WorkflowChanged,
     WorkSaved,
 )
-from raymond.machine.limits import limits_of
-from raymond.machine.outcome import Outcome, done
-from raymond.machine.rights import rights_of
+from raymond.machine.limits import limits_of, rights_of
 from raymond.machine.run import (
     CANCELLED,
     Run,
@@ -243,7 +243,7 @@ def _agent_ended(run: Run, event: AgentEnded) -> None:
     gate_changes.hand_on(run, agent)
     set_status(run, agent, "")
     count_child(run, agent, -1)
-    keep_outcome(run, done(agent.id, agent.state, event.result, agent.label))
+    keep_outcome(run, done_outcome(agent.id, agent.state, event.result, agent.label))
     drop_timers(run)
 
 

@@ -1,4 +1,7 @@
-"""What follows from a gate: the transition that it held back, another turn of the agent, or a failure."""
+"""What a gate does to its visit: its seal is taken before the work begins, and what follows when it has run.
+
+That is the transition that it held back, another turn of the agent, or a failure.
+"""
 
 from msgspec.structs import replace
 
@@ -7,11 +10,10 @@ from raymond.language.policy import Policy
 from raymond.language.refusal import Refusal
 from raymond.machine import budget, transitions
 from raymond.machine.agent import SCRIPTS, Agent
-from raymond.machine.events import AgentMoved, AgentPaused, Event, GateEnded, ReviewEnded, StepStarted
+from raymond.machine.events import AgentMoved, AgentPaused, Event, GateEnded, ReviewEnded, SealEnded, StepStarted
 from raymond.machine.failures import brief
-from raymond.machine.inputs import Checked
-from raymond.machine.placed_workflow import PlacedWorkflow
-from raymond.machine.rules import rules_of
+from raymond.machine.inputs import Checked, SealTaken
+from raymond.machine.placed_workflow import PlacedWorkflow, rules_of
 from raymond.machine.run import Run, pool_of
 from raymond.machine.step_events import COULD_NOT_START, GREEN, PASSED, TO_REVIEW
 from raymond.machine.transitions import Landing
@@ -154,3 +156,35 @@ def decided(run: Run, placed: PlacedWorkflow, agent: Agent, request: str, *, acc
         return [ended]
     rules = rules_of(run, placed, agent)
     return [ended, *_fail(run, placed, agent, rules, f"a person rejected the change: {request}".rstrip(": "), "")]
+
+
+# What decides it is taken down
+
+
+def is_seal_due(rules: Policy, agent: Agent) -> bool:
+    """Whether the visit has a gate, and nobody has taken down what decides it."""
+    return bool(rules.gate) and agent.visit.seal is None and not agent.visit.turn
+
+
+def begin_seal(run: Run, agent: Agent) -> StepStarted:
+    """The start of it."""
+    return StepStarted(agent=agent.id, step=run.steps + 1, phase="seal")
+
+
+def follow_seal(run: Run, placed: PlacedWorkflow, input: SealTaken) -> list[Event]:
+    """The work can begin; without a seal, no check of it would be worth anything."""
+    agent = run.agents[input.agent]
+    ended = SealEnded(
+        agent=agent.id,
+        step=agent.step,
+        seal=input.seal,
+        sealed=input.files,
+        commit=input.commit,
+        seconds=round(input.seconds, 3),
+        reason=brief(input.reason),
+        before=brief(input.before),
+        offset=input.spent.offset,
+    )
+    if input.seal:
+        return [ended]
+    return [ended, *transitions.fail(run, placed, agent, "gate", input.reason)]

@@ -1,16 +1,19 @@
 """Every input of `decide`, with its time."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from raymond.language.reading import Reading
 from raymond.language.refusal import Refusal
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import AskedFile
 from raymond.machine.events import ZERO, RunStopped
 from raymond.machine.failures import Kind
 from raymond.machine.step_events import Verdict
+
+_LONGEST_MODEL_NAME = 100
+"""Characters of the name of a model, which a program may make up."""
 
 
 class Spending(Struct, frozen=True, kw_only=True):
@@ -174,3 +177,18 @@ class Stop(Struct, frozen=True, kw_only=True):
 Ending: TypeAlias = Output | Failure | Interruption | Checked | SealTaken | Judged
 """How a step ended."""
 Input: TypeAlias = Begin | Started | Named | Ending | Tick | Stop
+
+
+def cost_of(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The cost fields for the event of a step that ended."""
+    return {
+        "denied": list(denied),
+        "cost": spent.cost,
+        "estimated": spent.estimated,
+        "unknown": spent.unknown,
+        "meter": spent.meter,
+        "tokens_in": spent.tokens_in,
+        "tokens_out": spent.tokens_out,
+        "offset": spent.offset,
+        "model": spent.model[:_LONGEST_MODEL_NAME],
+    }

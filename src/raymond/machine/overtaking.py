@@ -94,7 +94,7 @@ def _without(left: Request, by: Request) -> Request:
     """Changed limits without those that `by` sets."""
     return replace(
         left,
-        **{name: None for name in limits.NAMES if getattr(by, name) is not None},
+        **{name: None for name in limits.LIMIT_NAMES if getattr(by, name) is not None},
         allowed_tools=[tool for tool in left.allowed_tools if tool not in by.allowed_tools],
         roots=[root for root in left.roots if root not in by.roots],
         on_ask="" if by.on_ask else left.on_ask,

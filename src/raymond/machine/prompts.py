@@ -8,7 +8,7 @@ from raymond.language import judges, policy, reading, template
 from raymond.language.allowed_transitions import show
 from raymond.language.tags import TAGS
 from raymond.language.workflow import State, Workflow
-from raymond.machine import variables
+from raymond.machine import placed_workflow
 from raymond.machine.agent import Agent, Visit
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run, pool_of
@@ -72,7 +72,7 @@ def render(run: Run, placed: PlacedWorkflow, agent: Agent, text: str, more: Mapp
     """`text` with the names bound in this visit replaced, and with `more` of them."""
     if "{{" not in text:
         return text
-    return template.render(text, {**variables.values(run, placed, agent), **more}, placed.workflow.lib)
+    return template.render(text, {**placed_workflow.values_of_visit(run, placed, agent), **more}, placed.workflow.lib)
 
 
 def judge(run: Run, placed: PlacedWorkflow, agent: Agent) -> str:
@@ -81,7 +81,7 @@ def judge(run: Run, placed: PlacedWorkflow, agent: Agent) -> str:
     name = judges.of_state(placed.workflow, state)
     if pending is None or state.policy.evaluator is None or not isinstance(name, str) or not name:
         return ""  # the workflow has changed
-    values = variables.values(run, placed, agent)
+    values = placed_workflow.values_of_visit(run, placed, agent)
     values |= {"output": pending.output, "transition": "\n".join(map(show, pending.asked))}
     text = template.render(placed.workflow.states[name].body, values, placed.workflow.lib)
     if not pending.again:

@@ -12,7 +12,7 @@ from raymond import amounts
 from raymond.language import choices
 from raymond.language.refusal import Refusal
 from raymond.language.refusal import cut as cut_short
-from raymond.machine import gates, handled, limits, transitions
+from raymond.machine import gates, handled_failure, limits, transitions
 from raymond.machine.agent import ASKING, FAILED, PAUSED, RUNNING, WAITING, Agent
 from raymond.machine.events import (
     UNRECORDED,
@@ -244,7 +244,7 @@ def _limits(run: Run, request: Request) -> list[Event] | Refusal:
 
 
 def _bad_limit(request: Request) -> str:
-    for name in limits.NAMES:
+    for name in limits.LIMIT_NAMES:
         value = getattr(request, name)
         if value is not None and not 0 <= value <= amounts.MOST:
             return name
@@ -323,7 +323,7 @@ def _agent(run: Run, placed: PlacedWorkflow, request: Request) -> list[Event] | 
     if not agent:
         what = f"there is no agent {request.agent} left in {run.start.workflow_id}"
         others = _among("its agents", request.agent, [*run.agents])
-        return Refusal("no_such_agent", what, handled.advice(run, request.agent) or others)
+        return Refusal("no_such_agent", what, handled_failure.advice_if_handled(run, request.agent) or others)
     if agent.status == RUNNING and request.kind == "pause":
         return []  # its driver ends the step first
     if agent.status == RUNNING:

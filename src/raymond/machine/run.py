@@ -11,11 +11,9 @@ from collections import deque
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, SLEEPING, Agent, Closed, Visit
+from raymond.machine.agent import DECIDING, FAILED, READY, RUNNING, SCRIPTS, SLEEPING, Agent, Closed, Outcome, Visit
 from raymond.machine.events import UNRECORDED, Program, Recording, RunStarted, RunStopped, TreeMade
-from raymond.machine.limits import Limits
-from raymond.machine.outcome import Outcome
-from raymond.machine.rights import Rights
+from raymond.machine.limits import Limits, Rights
 
 CANCELLED = "cancelled"
 OVER = ("completed", CANCELLED)
@@ -302,3 +300,13 @@ def _leave_queue(queue: deque[str], name: str) -> None:
         queue.popleft()
     else:
         queue.remove(name)
+
+
+# The ids of conversations
+
+
+def session_of(run: Run, step: int, turn: int) -> str:
+    """The id of the conversation that a turn writes; never the same twice, as steps are not (`JournalCut`)."""
+    from uuid import UUID, uuid5  # a run that has only scripts starts without it
+
+    return str(uuid5(UUID(run.start.key), f"{step}.{turn}"))

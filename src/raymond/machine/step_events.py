@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from raymond.language.tags import Transition
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import AskedFile
 from raymond.machine.failures import Kind
 from raymond.machine.run_started import ZERO, Fact
 

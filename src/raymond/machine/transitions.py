@@ -24,8 +24,7 @@ from raymond.language.tags import (
 )
 from raymond.language.workflow import resolve
 from raymond.machine import prompts
-from raymond.machine.agent import FAILED, SCRIPTS, WAITING, Agent
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import FAILED, SCRIPTS, WAITING, Agent, AskedFile, label_of
 from raymond.machine.events import (
     ZERO,
     AgentCalled,
@@ -41,7 +40,6 @@ from raymond.machine.events import (
     WaitStarted,
 )
 from raymond.machine.failures import Kind, brief
-from raymond.machine.label import label_of
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run, pool_of
 

@@ -9,10 +9,9 @@ from raymond.backends import Turn
 from raymond.language.evaluator import Evaluator
 from raymond.language.policy import Policy
 from raymond.language.ways import WAYS, Way, narrowed
-from raymond.machine import failures, gates, variables
+from raymond.machine import failures, gates, placed_workflow
 from raymond.machine.agent import SCRIPTS, Agent, backend_of
-from raymond.machine.placed_workflow import PlacedWorkflow
-from raymond.machine.rules import rules_of
+from raymond.machine.placed_workflow import PlacedWorkflow, rules_of
 from raymond.machine.run import Run
 
 
@@ -127,7 +126,7 @@ def _script_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> ScriptJob:
         **_place(run, policy),
         script=f"{placed.workflow_dir}/{agent.state}",
         python=workflow.settings.python,
-        values=variables.values(run, placed, agent),
+        values=placed_workflow.values_of_visit(run, placed, agent),
         key=f"{start.key}-{agent.id}-{agent.entered}",
     )
 

@@ -6,7 +6,7 @@ import stat
 
 from raymond.backends import Backend, Turn
 from raymond.backends.guard import Guarded
-from raymond.machine import evaluators, prompts, rights
+from raymond.machine import evaluators, limits, prompts
 from raymond.machine.agent import Agent
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.prices import Prices
@@ -24,7 +24,7 @@ def turn_of(run: Run, placed: PlacedWorkflow, agent: Agent, spool: str, sent: st
     if evaluators.is_due(agent):
         return evaluation.turn_of(run, placed, agent, spool, sent)
     policy = placed.workflow.states[agent.state].policy
-    may = rights.narrow(run.rights, policy)
+    may = limits.narrowed_rights(run.rights, policy)
     return Turn(
         agent=agent.id,
         state=agent.state,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from raymond.language.refusal import Refusal
 from raymond.language.tags import Ask, Fork, Reset, Transition
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import AskedFile
 from raymond.steps.job import Job
 from raymond.store import asked_files
 from raymond.system import git

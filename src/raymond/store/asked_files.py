@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond.digests import digest
 from raymond.language.refusal import Refusal
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import AskedFile
 from raymond.system import files
 from raymond.text import is_text
 

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from raymond.errors import JournalError
-from raymond.machine.outcome import LONG, Outcome, Whole, data_of, name_of
+from raymond.machine.agent import LONG_TEXT, Outcome, Whole, long_text_bytes, long_text_name
 from raymond.system import files
 
 _MARK = "\0blob:"
@@ -18,7 +18,7 @@ def put_aside(folder: str, value: Any, run: str = "") -> Any:
     """`value` with every long text moved to a file of its own in `folder`."""
     match value:
         case str():
-            return _keep(folder, value, run) if len(value) > LONG or value.startswith("\0") else value
+            return _keep(folder, value, run) if len(value) > LONG_TEXT or value.startswith("\0") else value
         case dict():
             return {key: put_aside(folder, item, run) for key, item in value.items()}
         case list() | tuple():
@@ -28,8 +28,8 @@ def put_aside(folder: str, value: Any, run: str = "") -> Any:
 
 
 def _keep(folder: str, text: str, run: str) -> str:
-    data = data_of(text)
-    digest = name_of(data)
+    data = long_text_bytes(text)
+    digest = long_text_name(data)
     path = f"{folder}/{digest}"
     if not _holds(path, data):
         files.guard(folder, lambda: files.make_private(folder, durable=True), run=run)
@@ -81,6 +81,6 @@ def read(folder: str, name: str) -> str:
         data = files.contents(f"{folder}/{name}")
     except OSError as error:
         raise BadBlob(f"needs {folder}/{name}: {(error.strerror or str(error)).lower()}") from None
-    if name_of(data) != name:
+    if long_text_name(data) != name:
         raise BadBlob(f"needs {folder}/{name}, which was changed after it was kept")
     return data.decode("utf-8", "surrogatepass")

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from raymond import amounts
 from raymond.errors import JournalError, OtherFormat
+from raymond.machine.agent import LONG_TEXT
 from raymond.machine.events import Decision, Event, JournalCut, RunStarted, StepEnded
 from raymond.machine.evolve import apply
-from raymond.machine.outcome import LONG
 from raymond.machine.run import Run
 from raymond.store import run_folder, run_snapshot
 from raymond.store.blobs import BadBlob, put_aside, put_back
@@ -469,7 +469,7 @@ def _line(blobs: str, decision: Decision, run: str = "") -> bytes:
         raise _unwritable(run, str(error)) from None
     if b'":null' in body or b'"cost":-' in body:
         _check_numbers(run, body)
-    if len(body) > LONG or b"\\u0000" in body:
+    if len(body) > LONG_TEXT or b"\\u0000" in body:
         body = _encode(put_aside(blobs, msgspec.to_builtins(line), run))
     if len(body) > LONGEST_LINE - _TAIL:
         raise _unwritable(run, f"a line of more than {LONGEST_LINE >> 20} MiB")

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from raymond import __version__, amounts
 from raymond.errors import JournalError, OtherFormat, UsageError
-from raymond.machine.agent import READY, RUNNING, SCRIPTED, Agent
+from raymond.machine.agent import READY, RUNNING, SCRIPTED, Agent, Outcome
 from raymond.machine.events import (
     ZERO,
     Decision,
@@ -29,7 +29,6 @@ from raymond.machine.events import (
 )
 from raymond.machine.evolve import apply, fold
 from raymond.machine.limits import Limits, limits_of
-from raymond.machine.outcome import Outcome
 from raymond.machine.run import CANCELLED, Run, pool_of
 from raymond.machine.step_changes import unpaid
 from raymond.store import blobs, journal, lock

@@ -4,10 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
-from raymond.machine.agent import ASKING, Agent
-from raymond.machine.asked_file import AskedFile
+from raymond.machine.agent import ASKING, Agent, AskedFile, named
 from raymond.machine.events import AgentStarted, Event
-from raymond.machine.label import named
 from raymond.machine.run import Run
 
 

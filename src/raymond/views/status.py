@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent
-from raymond.machine.outcome import Outcome
+from raymond.machine.agent import ASKING, PAUSED, READY, RUNNING, SLEEPING, WAITING, Agent, Outcome
 from raymond.machine.run import CANCELLED, Run, shut
 from raymond.machine.schedule import wake_at
 
