@@ -51,7 +51,7 @@ def test_a_second_task_with_the_same_id_lets_its_story_be_passed_over(tmp_path: 
     found = plan(tmp_path, TASKS + TWICE, PRD)
     chosen = StorySource(found, Settings(loop=STORIES)).look(Ledger()).selection
     assert [one.id for one in chosen.ready] == ["US-2"]
-    [(id, why)] = [(one.item.id, one.reason) for one in chosen.passed]
+    [(id, why)] = [(one.item.id, one.reason) for one in chosen.passed_over]
     assert (id, why) == ("US-1", f"there are two tasks 1.4.1: {SPEC}:1 and {SPEC}:11")
 
 

@@ -240,7 +240,7 @@ class Start:
     def _nothing(self, agenda: Agenda) -> int:
         print(f"nothing to do: {agenda.nothing}")
         blocked = [] if self.loop == SESSION else agenda.selection.blocked
-        for number, (title, why) in enumerate(agenda.passed()):
+        for number, (title, why) in enumerate(agenda.passed_over()):
             print(said(f"  {title}: {'blocked: ' if number < len(blocked) else ''}{why}", sys.stdout))
         if blocked:
             where = os.path.join(agenda.docs, blocked[0].item.place)
@@ -258,7 +258,7 @@ class Start:
             check = " && ".join(one.run for one in item.commands) or ("a person" if item.criteria else "no check")
             later = "" if number <= most or item.group else f" (not in this run: {LIMITS_OF_LOOPS[self.loop][0]})"
             print(said(f"  {number}. {item.title}: {check}{later}", sys.stdout))
-        for title, why in agenda.passed():
+        for title, why in agenda.passed_over():
             print(said(f"  -  {title}: {why}", sys.stdout))
         sys.stdout.write(dry_run.of_loop(made, list(starting.introduction(settings, draft.point))))
         print("nothing was started")

@@ -130,8 +130,8 @@ def _queue(loop: LoopRun) -> Iterator[str]:
             yield f"  and {len(found.ready) - _MOST} more"
     for one in sorted([*found.blocked, *found.set_aside], key=lambda one: (one.item.place, one.item.start)):
         yield f"  [BLOCKED: {one_line(one.reason)}] {one_line(one.item.title)}"
-    for passed in found.passed:
-        yield f"  (passed over: {one_line(passed.reason)}) {one_line(passed.item.title)}"
+    for one in found.passed_over:
+        yield f"  (passed over: {one_line(one.reason)}) {one_line(one.item.title)}"
     for item in found.proposed:
         yield f"  *proposed* {_tags(item)}{one_line(item.title)}"
 

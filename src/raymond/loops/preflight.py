@@ -219,7 +219,7 @@ class Agenda(Struct, frozen=True):
         """Which of it can be worked on."""
         return self.looked.selection
 
-    def passed(self) -> list[tuple[str, str]]:
+    def passed_over(self) -> list[tuple[str, str]]:
         """The titles of items that are not taken, and why."""
         return self.selection.not_taken()
 
@@ -279,7 +279,7 @@ def plan(settings: Settings, agenda: Agenda, point: StartPoint) -> dict[str, Any
             {"title": one.title, "check": " && ".join(check.run for check in one.commands) or None}
             for one in agenda.selection.ready
         ],
-        "passed_over": [{"title": title, "reason": reason} for title, reason in agenda.passed()],
+        "passed_over": [{"title": title, "reason": reason} for title, reason in agenda.passed_over()],
         "branch": settings.branch or None,
         "workspace": settings.way,
         "why": settings.why or None,

@@ -30,7 +30,7 @@ _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
 _ELSEWHERE = "proposed by an agent for the queue; raymond continuous-session start --accept-proposed runs it"
 
 
-class Passed(Struct, frozen=True):
+class PassedOver(Struct, frozen=True):
     """An item that is not taken."""
 
     item: Item
@@ -42,17 +42,17 @@ class Selection(Struct, frozen=True):
 
     ready: list[Item]
     """In the order in which they are taken."""
-    blocked: list[Passed]
-    passed: list[Passed]
+    blocked: list[PassedOver]
+    passed_over: list[PassedOver]
     """Those that are passed over, and why."""
     proposed: list[Item]
-    set_aside: list[Passed] = []
+    set_aside: list[PassedOver] = []
     """Those that are blocked because of what the loop itself did with them."""
 
     def not_taken(self) -> list[tuple[str, str]]:
         """The titles of items that are not taken, and why."""
-        passed = [(one.item.title, one.reason) for one in (*self.blocked, *self.passed)]
-        return passed + [(one.title, PROPOSED) for one in self.proposed]
+        passed_over = [(one.item.title, one.reason) for one in (*self.blocked, *self.passed_over)]
+        return passed_over + [(one.title, PROPOSED) for one in self.proposed]
 
 
 def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selection:
@@ -63,25 +63,25 @@ def select(items: Iterable[Item], ledger: Ledger, settings: Settings) -> Selecti
     for item in items:
         if queue.key(item) in closed or item.ticked:
             if item.verification.kind == "blocked" and not item.ticked:
-                found.set_aside.append(Passed(item, item.verification.reason))
+                found.set_aside.append(PassedOver(item, item.verification.reason))
             continue
         if item.verification.kind == "blocked":
-            found.blocked.append(Passed(item, item.verification.reason))
+            found.blocked.append(PassedOver(item, item.verification.reason))
         elif item.proposed and not settings.accept_proposed:
             found.proposed.append(item)
         elif why := _obstacle(item, settings, known):
-            found.passed.append(Passed(item, why))
+            found.passed_over.append(PassedOver(item, why))
         else:
             found.ready.append(item)
     ready = queue.ordered(found.ready)
     again = {key: at for at, key in enumerate(later)}
     ready.sort(key=lambda item: again.get(queue.key(item), -1))
-    return Selection(ready, found.blocked, found.passed, found.proposed, found.set_aside)
+    return Selection(ready, found.blocked, found.passed_over, found.proposed, found.set_aside)
 
 
-def proposed_in(text: str) -> list[Passed]:
+def proposed_in(text: str) -> list[PassedOver]:
     """What agents have proposed for the queue of a session log, for a loop that does not work through it."""
-    return [Passed(one, _ELSEWHERE) for one in queue.read(text).items if one.proposed and not one.ticked]
+    return [PassedOver(one, _ELSEWHERE) for one in queue.read(text).items if one.proposed and not one.ticked]
 
 
 def without(found: Selection, key: str) -> Selection:
@@ -89,7 +89,7 @@ def without(found: Selection, key: str) -> Selection:
     return Selection(
         [one for one in found.ready if queue.key(one) != key],
         [one for one in found.blocked if queue.key(one.item) != key],
-        [one for one in found.passed if queue.key(one.item) != key],
+        [one for one in found.passed_over if queue.key(one.item) != key],
         [one for one in found.proposed if queue.key(one) != key],
         found.set_aside,
     )
@@ -99,9 +99,9 @@ def without_doubtful(found: Selection, text: str, doubts: Iterable[Doubt]) -> Se
     """A selection in which items that may not mean what their author thinks are passed over."""
     known = list(doubts)
     looked = [(item, queue.doubts_of(item, text, known)) for item in found.ready]
-    passed = [Passed(item, f"{why[0].message} (--strict)") for item, why in looked if why]
+    passed_over = [PassedOver(item, f"{why[0].message} (--strict)") for item, why in looked if why]
     ready = [item for item, why in looked if not why]
-    return Selection(ready, found.blocked, [*found.passed, *passed], found.proposed, found.set_aside)
+    return Selection(ready, found.blocked, [*found.passed_over, *passed_over], found.proposed, found.set_aside)
 
 
 def _obstacle(item: Item, settings: Settings, known: dict[str, str]) -> str:

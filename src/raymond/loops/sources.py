@@ -11,7 +11,7 @@ from raymond.loops.formats.queue import Queue
 from raymond.loops.formats.queue_item import Doubt, Item
 from raymond.loops.ledger import PENDING, UNCHECKED, Entry, Ledger
 from raymond.loops.settings import STORIES, TASKS, Settings
-from raymond.loops.source import Looked, Passed, Selection, Source, select, without_doubtful
+from raymond.loops.source import Looked, PassedOver, Selection, Source, select, without_doubtful
 
 if TYPE_CHECKING:
     from raymond.loops.item_run import ItemRun
@@ -46,7 +46,7 @@ class SessionSource(Struct, frozen=True):
             task_source,  # hardly any queue needs them
         )
 
-        known, items, passed = spec_files.read_tasks(self.documents), [], []
+        known, items, passed_over = spec_files.read_tasks(self.documents), [], []
         for item in found.items:
             linked: Item | str = item
             if item.verification.kind == "task-loop" and not item.ticked:
@@ -56,9 +56,9 @@ class SessionSource(Struct, frozen=True):
             if isinstance(linked, Item):
                 items.append(linked)
             else:
-                passed.append(Passed(item, linked))
+                passed_over.append(PassedOver(item, linked))
         chosen = select(items, ledger, self.settings)
-        return replace(chosen, passed=[*chosen.passed, *passed])
+        return replace(chosen, passed_over=[*chosen.passed_over, *passed_over])
 
     def settled(self) -> str:
         """Nothing: the queue says what is done."""

@@ -17,7 +17,7 @@ from raymond.loops.formats.queue_item import Doubt, Item, Metadata, Verification
 from raymond.loops.formats.state_file import Broken
 from raymond.loops.ledger import OWN_CHECK, PENDING, PLANNED, UNCHECKED, Entry, Ledger
 from raymond.loops.settings import Settings
-from raymond.loops.source import Looked, Passed, select
+from raymond.loops.source import Looked, PassedOver, select
 from raymond.loops.spec_files import Placed, Specs
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Linked(Struct, frozen=True):
 
 def items_of(
     linked: Linked, known: Specs, settings: Settings, closed: Collection[str] = ()
-) -> tuple[list[Item], list[Passed]]:
+) -> tuple[list[Item], list[PassedOver]]:
     """What can be worked on for a story, in order; and what cannot, with the reason.
 
     Tasks in `closed` are not tried again.
@@ -60,7 +60,7 @@ def items_of(
     own = _item(story, linked.names, settings)
     found, missing = task_source.tasks_of(linked.names, known)
     if why := _obstacle(linked, own, missing, found, known, settings):
-        return [], [Passed(own, why)]
+        return [], [PassedOver(own, why)]
     if not found:
         return [_planning(own, story)], []
     left = [one for one in found if task_source.is_open(one.task)]
@@ -70,18 +70,18 @@ def items_of(
         return _tasks(own, left, known, settings, closed)
     if task_source.is_verified_by_tasks(own):
         checked = task_source.linked(own, linked.names, known, settings)
-        return _judged(checked, linked, settings) if isinstance(checked, Item) else ([], [Passed(own, checked)])
+        return _judged(checked, linked, settings) if isinstance(checked, Item) else ([], [PassedOver(own, checked)])
     sections = [task_source.section(one, settings) for one in left]
     details = task_source.joined([own.details, *sections], f"{settings.docs}/{SPECS}")
     same = tuple(one.task.id for one in left if one.task.check in own.checks)
     return _judged(replace(own, details=details, is_claimed=not left, tasks=same), linked, settings)
 
 
-def _judged(item: Item, linked: Linked, settings: Settings) -> tuple[list[Item], list[Passed]]:
+def _judged(item: Item, linked: Linked, settings: Settings) -> tuple[list[Item], list[PassedOver]]:
     """What only a person can judge is not worked on again, and waits where nobody can be asked."""
     item = replace(item, is_claimed=item.is_claimed or (linked.is_pending and bool(item.criteria)))
     if item.is_claimed and item.criteria and not settings.asks:
-        return [], [Passed(item, task_source.MANUAL)]
+        return [], [PassedOver(item, task_source.MANUAL)]
     return [item], []
 
 
@@ -175,20 +175,20 @@ def _planning(own: Item, story: Story) -> Item:
 
 def _tasks(
     own: Item, left: list[Placed], known: Specs, settings: Settings, closed: Collection[str]
-) -> tuple[list[Item], list[Passed]]:
+) -> tuple[list[Item], list[PassedOver]]:
     """The tasks of a story as items of their own; the story is next when none of them is left."""
-    ready, passed = [], []
+    ready, passed_over = [], []
     for placed in left:
         item = task_source.item_of(placed, settings, own.id)
         why = task_source.obstacle(item, placed.task, settings)
         if why and item.verification.kind != "blocked":
-            passed.append(Passed(item, why))
+            passed_over.append(PassedOver(item, why))
         else:
             ready.append(item)
     if all(one.id in closed or one.verification.kind == "blocked" for one in ready):
         names = ", ".join(one.task.id for one in left)
-        passed.append(Passed(own, f"its tasks are not verified: {names}"))
-    return ready, passed
+        passed_over.append(PassedOver(own, f"its tasks are not verified: {names}"))
+    return ready, passed_over
 
 
 class Unreadable(OSError):
@@ -212,14 +212,16 @@ class StorySource(Struct, frozen=True):
             why = f"repair {self.documents.shown(PRD_STATUS)}: {error}"
             return Looked(self.documents.newest(), select((), ledger, self.settings), trouble=why)
         items: list[Item] = []
-        passed: list[Passed] = []
+        passed_over: list[PassedOver] = []
         closed = ledger.closed()
         for linked in self.failing(known, read.stories, status):
             ready, others = items_of(linked, known, self.settings, closed)
             items += ready
-            passed += others
+            passed_over += others
         chosen = select(items, ledger, self.settings)
-        chosen = replace(chosen, passed=[*chosen.passed, *(one for one in passed if one.item.id not in closed)])
+        chosen = replace(
+            chosen, passed_over=[*chosen.passed_over, *(one for one in passed_over if one.item.id not in closed)]
+        )
         doubts = [Doubt(one.message, one.line, PRD) for one in read.doubts]
         return Looked(self.documents.newest(), chosen, (*doubts, *known.doubts))
 

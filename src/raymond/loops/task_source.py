@@ -15,7 +15,7 @@ from raymond.loops.formats.queue_item import Doubt, Item, Metadata, Verification
 from raymond.loops.formats.task_spec import Task
 from raymond.loops.ledger import DONE, PENDING, UNCHECKED, Entry, Ledger
 from raymond.loops.settings import Settings
-from raymond.loops.source import Looked, Passed, proposed_in, select
+from raymond.loops.source import Looked, PassedOver, proposed_in, select
 from raymond.loops.spec_files import Placed, Specs
 
 if TYPE_CHECKING:
@@ -269,20 +269,20 @@ class TaskSource(Struct, frozen=True):
     def look(self, ledger: Ledger) -> Looked:
         """The tasks that are not verified, and which of them can be worked on."""
         known = spec_files.read_tasks(self.documents)
-        items, passed = [], []
+        items, passed_over = [], []
         for placed in known.tasks.values():
             if not self.has(placed.task.id) or not is_open(placed.task):
                 continue
             item = item_of(placed, self.settings)
             why = self._obstacle(item, placed, known)
             if why and item.verification.kind != "blocked":
-                passed.append(Passed(item, why))
+                passed_over.append(PassedOver(item, why))
             else:
                 items.append(item)
         chosen = select(items, ledger, self.settings)
         log = self.documents.newest()
         proposed = proposed_in(self.documents.read(LOGS, log)) if log else []
-        chosen = replace(chosen, passed=[*chosen.passed, *_not_closed(passed, ledger), *proposed])
+        chosen = replace(chosen, passed_over=[*chosen.passed_over, *_not_closed(passed_over, ledger), *proposed])
         return Looked(log, chosen, known.doubts)
 
     def settled(self) -> str:
@@ -324,7 +324,7 @@ class TaskSource(Struct, frozen=True):
         return write_failed(work, work.item.key, verdict=verdict, action=action, error=error, attempt=attempt)
 
 
-def _not_closed(passed: list[Passed], ledger: Ledger) -> list[Passed]:
+def _not_closed(passed_over: list[PassedOver], ledger: Ledger) -> list[PassedOver]:
     """Those that the loop itself has not dealt with."""
     closed = ledger.closed()
-    return [one for one in passed if one.item.id not in closed]
+    return [one for one in passed_over if one.item.id not in closed]
