@@ -50,7 +50,7 @@ def test_what_would_be_done_is_a_document_for_programs(tmp_path: Path) -> None:
     few = "new00.txt, new01.txt, new02.txt, new03.txt, new04.txt and 8 more"
     assert f"your changes that are not committed are taken along: {few}\n" in night.loop("--dry-run").out
     plan = json.loads(night.loop("--dry-run", "--json").out)
-    assert [line["line"] for line in plan.pop("doubts")] == [7]
+    assert [line["line"] for line in plan.pop("warnings")] == [7]
     assert len(plan.pop("taken_along")) == 13
     assert plan == {
         "loop": "continuous-session",

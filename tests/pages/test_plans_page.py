@@ -27,7 +27,7 @@ def test_everything_on_the_page_happens_as_it_says(room: Room) -> None:
 def test_the_item_on_the_page_that_stands_for_tasks_is_one() -> None:
     item, _ = left_out(PAGE)
     found = queue.read(f"## {queue.TITLE}\n\n{item}")
-    assert found.doubts == ()
+    assert found.warnings == ()
     assert [(one.verification.kind, one.metadata.tasks) for one in found.items] == [("task-loop", ("1.1.1", "1.1.2"))]
 
 

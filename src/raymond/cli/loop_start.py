@@ -274,8 +274,8 @@ def place(workflow: str, options: Choices, checkout: Folder) -> tuple[Way, str, 
 
 def _warn(agenda: Agenda, opens: str = "") -> None:
     """Say what may not mean what its author thinks; with `opens`, how a person gets at it, refuse it."""
-    for doubt in agenda.looked.doubts:
-        told = agenda.placed(doubt)
+    for warning in agenda.looked.warnings:
+        told = agenda.placed(warning)
         if opens:
             raise UsageError(told, hint=f"{opens}; without --strict, this only warns")
         loop_verbs.tell(f"warning: {told}")

@@ -72,7 +72,7 @@ FINDINGS: dict[str, Finding] = {
     "gate-command-unknown": _WARNING,
     "gate-bypass": _WARNING,
     "no-gate": _WARNING,
-    # What only a start can know: store/loader, backends/replies, control/doubts, control/plan.
+    # What only a start can know: store/loader, backends/scripted, control/preflight, control/preview.
     "backend-missing": _WARNING,
     "misnamed-file": _WARNING,
     "unknown-reply": _WARNING,

@@ -254,9 +254,9 @@ def begin(step: Step, ledger: Ledger, looked: Looked) -> list[str]:
     """The tags that let an agent begin the next item, in a tree with the tip."""
     item, source = _next(step, ledger, looked), source_of(step.documents, step.settings)
     assert item is not None, "the loop has ended otherwise"
-    for doubt in source.doubts_of(looked, item):
-        where = step.documents.shown(doubt.place) if doubt.place else _shown(step, looked)
-        told = f'"{item.title}" in {where}: {doubt.message}'
+    for warning in source.warnings_of(looked, item):
+        where = step.documents.shown(warning.place) if warning.place else _shown(step, looked)
+        told = f'"{item.title}" in {where}: {warning.message}'
         ledger.noticed += [] if told in ledger.noticed else [told]
     is_again, failures = _is_again(ledger, item), _failures(ledger, item)
     ledger.sessions += 0 if is_again else 1

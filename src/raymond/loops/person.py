@@ -183,8 +183,8 @@ def _check(text: str, shown: str, tell: Callable[[str], None]) -> None:
     if read.section is None:
         tell(f"warning: {shown} has no `## {queue.TITLE}`, so nothing is in the queue: raymond continuous-session edit")
         return
-    for doubt in read.doubts:
-        tell(f"warning: {shown}:{doubt.line}: {doubt.message}")
+    for warning in read.warnings:
+        tell(f"warning: {shown}:{warning.line}: {warning.message}")
     tell(f"{many(len([one for one in read.items if not one.ticked]), 'item')} in the queue")
 
 

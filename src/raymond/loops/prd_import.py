@@ -428,7 +428,7 @@ def _check(plan: Import, spec: str, text: str) -> None:
 
 def warnings(plan: Import) -> Iterator[str]:
     """What may not be meant, with its place."""
-    for one in plan.plan.doubts:
+    for one in plan.plan.warnings:
         yield f"{plan.file}:{one.line}: {one.message}"
     if plan.stories and not plan.command:
         yield "there is no check, so a person has to verify each task: --verify COMMAND sets one"

@@ -42,7 +42,7 @@ class Survey(Struct, frozen=True):
     documents: Documents
     prd: Prd
     links: Links
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
     """Each with its file and line."""
     before: Status | None
     """The status file; None when there is none that can be read."""
@@ -77,16 +77,16 @@ def look(found: Documents) -> Survey:
     read = prd.read(found.read(PRD))
     if not read.stories:
         hint = "a story begins with a heading such as `### US-1: Log in` under `## User Stories`"
-        hint = next((f"line {one.line}: {one.message}" for one in read.doubts), hint)
+        hint = next((f"line {one.line}: {one.message}" for one in read.warnings), hint)
         raise UsageError(f"{found.shown(PRD)} has no stories", hint=hint)
     specs = spec_files.read_files(found)
     tasks = {task.id: task for spec in reversed(specs) for task in reversed(spec.tasks)}
-    doubts = [f"{found.shown(PRD)}:{one.line}: {one.message}" for one in read.doubts]
+    warnings = [f"{found.shown(PRD)}:{one.line}: {one.message}" for one in read.warnings]
     for spec in specs:
-        doubts += [f"{found.shown(spec.shown)}:{one.line}: {one.message}" for one in spec.doubts]
-    doubts += [f"{found.shown(one.place)}:{one.line}: {one.message}" for one in spec_files.strays(found)]
+        warnings += [f"{found.shown(spec.shown)}:{one.line}: {one.message}" for one in spec.warnings]
+    warnings += [f"{found.shown(one.place)}:{one.line}: {one.message}" for one in spec_files.strays(found)]
     known, broken = before(found)
-    return Survey(found, read, links.find(read.stories, [*reversed(tasks.values())]), tuple(doubts), known, broken)
+    return Survey(found, read, links.find(read.stories, [*reversed(tasks.values())]), tuple(warnings), known, broken)
 
 
 def check_folders(found: Documents) -> None:
@@ -182,7 +182,7 @@ def table(survey: Survey, width: int = 0) -> list[str]:
 
 def reports(survey: Survey) -> Iterator[str]:
     """What a person should know before the status is written."""
-    yield from (f"warning: {one}" for one in survey.doubts)
+    yield from (f"warning: {one}" for one in survey.warnings)
     for one in survey.links.links:
         if one.confidence == "medium":
             yield f"medium: {one.task} may belong to {one.story}: {one.why}"
@@ -234,7 +234,7 @@ def document(survey: Survey, status: Status, *, medium: bool) -> dict[str, Any]:
         "orphans": [*survey.links.orphans],
         "without_tasks": [*survey.links.bare],
         "dangling": [to_builtins(one) for one in survey.links.dangling],
-        "doubts": [*survey.doubts],
+        "warnings": [*survey.warnings],
         "broken": survey.broken or None,
         "statistics": status["statistics"],
     }

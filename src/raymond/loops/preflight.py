@@ -27,7 +27,7 @@ from raymond.loops.documents import (
 )
 from raymond.loops.formats import links, prd, prd_status, queue, task_spec
 from raymond.loops.formats.prd import Prd, Story
-from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.queue_item import PlanWarning
 from raymond.loops.formats.state_file import Broken
 from raymond.loops.ledger import Ledger
 from raymond.loops.settings import SESSION, STORIES, TASKS, Settings
@@ -223,10 +223,10 @@ class Agenda(Struct, frozen=True):
         """The titles of items that are not taken, and why."""
         return self.selection.not_taken()
 
-    def placed(self, doubt: Doubt) -> str:
-        """A doubt with its file and line."""
-        name = os.path.join(self.docs, doubt.place) if doubt.place else os.path.basename(self.where)
-        return f"{name}:{doubt.line}: {doubt.message}"
+    def placed(self, warning: PlanWarning) -> str:
+        """A warning with its file and line."""
+        name = os.path.join(self.docs, warning.place) if warning.place else os.path.basename(self.where)
+        return f"{name}:{warning.line}: {warning.message}"
 
 
 def prepare(found: Documents, settings: Settings) -> tuple[Settings, Agenda]:
@@ -286,12 +286,12 @@ def plan(settings: Settings, agenda: Agenda, point: StartPoint) -> dict[str, Any
         "builds_on": point.builds_on or None,
         "taken_along": point.taken,
         "left_out": point.left_out,
-        "doubts": [{"line": one.line, "message": one.message, **_place(one)} for one in agenda.looked.doubts],
+        "warnings": [{"line": one.line, "message": one.message, **_place(one)} for one in agenda.looked.warnings],
     }
 
 
-def _place(doubt: Doubt) -> dict[str, str]:
-    return {"file": doubt.place} if doubt.place else {}
+def _place(warning: PlanWarning) -> dict[str, str]:
+    return {"file": warning.place} if warning.place else {}
 
 
 # Tasks
@@ -315,7 +315,7 @@ def _check_each_task(found: Documents, settings: Settings, known: Specs) -> None
     if not known.tasks:
         example = shlex.quote(found.shown(SPECS, _EXAMPLE))
         hint = f"write one as {example}, with headings such as `### 1.1.1. Read numbers`"
-        lost = next((f"{found.shown(one.place)}:{one.line}: {one.message}" for one in known.doubts), "")
+        lost = next((f"{found.shown(one.place)}:{one.line}: {one.message}" for one in known.warnings), "")
         raise UsageError(f"there is no task in {found.shown(SPECS)}", hint=lost or hint)
     for flag, name in (
         ("--area", settings.area),
@@ -344,7 +344,7 @@ def check_stories(found: Documents, settings: Settings, known: Specs) -> None:
         hint = f"write it: {_EXAMPLE_OF_STORIES}; or raymond prd import FILE makes one of another format"
         raise UsageError(f"there is no {found.shown(PRD)}", hint=hint)
     if not read.stories:
-        hint = next((f"line {one.line}: {one.message}" for one in read.doubts), f"write {_EXAMPLE_OF_STORIES}")
+        hint = next((f"line {one.line}: {one.message}" for one in read.warnings), f"write {_EXAMPLE_OF_STORIES}")
         raise UsageError(f"{found.shown(PRD)} has no stories", hint=hint)
     _check_ids(found, settings, read)
     _check_status(found)

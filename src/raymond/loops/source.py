@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from raymond.loops import reasons
 from raymond.loops.formats import queue
-from raymond.loops.formats.queue_item import Doubt, Item
+from raymond.loops.formats.queue_item import Item, PlanWarning
 from raymond.loops.ledger import Entry, Ledger
 from raymond.loops.settings import Settings
 from raymond.patterns import regex
@@ -95,10 +95,10 @@ def without(found: Selection, key: str) -> Selection:
     )
 
 
-def without_doubtful(found: Selection, text: str, doubts: Iterable[Doubt]) -> Selection:
+def without_warned(found: Selection, text: str, warnings: Iterable[PlanWarning]) -> Selection:
     """A selection in which items that may not mean what their author thinks are passed over."""
-    known = list(doubts)
-    looked = [(item, queue.doubts_of(item, text, known)) for item in found.ready]
+    known = list(warnings)
+    looked = [(item, queue.warnings_of(item, text, known)) for item in found.ready]
     passed_over = [PassedOver(item, f"{why[0].message} (--strict)") for item, why in looked if why]
     ready = [item for item, why in looked if not why]
     return Selection(ready, found.blocked, [*found.passed_over, *passed_over], found.proposed, found.set_aside)
@@ -164,7 +164,7 @@ class Looked(Struct, frozen=True):
     log: str
     """The name of the newest session log; empty when there is none."""
     selection: Selection
-    doubts: tuple[Doubt, ...] = ()
+    warnings: tuple[PlanWarning, ...] = ()
     """What may not mean what its author thinks."""
     text: str = ""
     """The whole log, where the items come from it."""
@@ -181,7 +181,7 @@ class Source(Protocol):
     def settled(self) -> str:
         """That all which was asked for is done, in words; empty when it is not."""
 
-    def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
+    def warnings_of(self, looked: Looked, item: Item) -> list[PlanWarning]:
         """What about an item may not mean what its author thinks."""
 
     def done(self, work: "ItemRun", entry: Entry) -> None:

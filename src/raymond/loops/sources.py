@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from raymond.loops.documents import LOGS, Documents
 from raymond.loops.formats import queue
 from raymond.loops.formats.queue import Queue
-from raymond.loops.formats.queue_item import Doubt, Item
+from raymond.loops.formats.queue_item import Item, PlanWarning
 from raymond.loops.ledger import PENDING, UNCHECKED, Entry, Ledger
 from raymond.loops.settings import STORIES, TASKS, Settings
-from raymond.loops.source import Looked, PassedOver, Selection, Source, select, without_doubtful
+from raymond.loops.source import Looked, PassedOver, Selection, Source, select, without_warned
 
 if TYPE_CHECKING:
     from raymond.loops.item_run import ItemRun
@@ -33,9 +33,9 @@ class SessionSource(Struct, frozen=True):
         text = self.documents.read(LOGS, log) if log else ""
         found = queue.read(text) if log else Queue((), (), None)
         chosen = self._select(found, ledger)
-        if found.doubts and self.settings.strict:
-            chosen = without_doubtful(chosen, text, found.doubts)
-        return Looked(log, chosen, found.doubts, text)
+        if found.warnings and self.settings.strict:
+            chosen = without_warned(chosen, text, found.warnings)
+        return Looked(log, chosen, found.warnings, text)
 
     def _select(self, found: Queue, ledger: Ledger) -> Selection:
         """Items that are done when their tasks are verified get the checks of those."""
@@ -64,9 +64,9 @@ class SessionSource(Struct, frozen=True):
         """Nothing: the queue says what is done."""
         return ""
 
-    def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
+    def warnings_of(self, looked: Looked, item: Item) -> list[PlanWarning]:
         """What is odd about the lines of an item."""
-        return queue.doubts_of(item, looked.text, looked.doubts)
+        return queue.warnings_of(item, looked.text, looked.warnings)
 
     def done(self, work: "ItemRun", entry: Entry) -> None:
         """Its tasks are verified, unless nobody has judged them; the item leaves the queue with its session log."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from raymond.loops.documents import SPECS, Documents
 from raymond.loops.formats import item_ids, misspelt, task_spec
-from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.queue_item import PlanWarning
 from raymond.loops.formats.task_spec import Task
 from raymond.patterns import regex
 
@@ -31,7 +31,7 @@ class SpecFile(Struct, frozen=True):
     name: str
     text: str
     tasks: tuple[Task, ...]
-    doubts: tuple[Doubt, ...]
+    warnings: tuple[PlanWarning, ...]
 
     @property
     def shown(self) -> str:
@@ -56,22 +56,22 @@ def _read(found: Documents) -> Iterator[SpecFile]:
         text = found.read(path)
         spec = task_spec.read(text)
         _, folder, name = path.split("/")
-        yield SpecFile(area, group, folder, name, text, spec.tasks, spec.doubts)
+        yield SpecFile(area, group, folder, name, text, spec.tasks, spec.warnings)
 
 
-def strays(found: Documents) -> list[Doubt]:
+def strays(found: Documents) -> list[PlanWarning]:
     """Files with tasks that are not where a spec has to be, each with its path."""
     known = set(paths(found))
     return [one for path in sorted(_texts(found)) if path not in known and (one := _stray(found, path))]
 
 
-def _stray(found: Documents, path: str) -> Doubt | None:
+def _stray(found: Documents, path: str) -> PlanWarning | None:
     try:
         tasks = task_spec.read(found.beginning(path)).tasks
     except OSError:
         return None  # nobody needs it
     first = next((one for one in tasks if misspelt.field_in(one.body, 0, len(one.body), _OF_TASKS)), None)
-    return Doubt(_STRAY, first.line, path) if first else None
+    return PlanWarning(_STRAY, first.line, path) if first else None
 
 
 def _texts(found: Documents) -> Iterator[str]:
@@ -115,7 +115,7 @@ class Specs(Struct, frozen=True, dict=True):
 
     tasks: dict[str, Placed]
     """By id, in the order of the ids."""
-    doubts: tuple[Doubt, ...]
+    warnings: tuple[PlanWarning, ...]
     twice: dict[str, tuple[str, ...]]
     """Ids that several tasks have, and where each is."""
 
@@ -146,12 +146,12 @@ def read_tasks(found: Documents) -> Specs:
     """The specs as they are now."""
     placed: dict[str, Placed] = {}
     where: dict[str, list[str]] = {}
-    doubts = strays(found)
+    warnings = strays(found)
     for spec in read_files(found):
-        doubts += [Doubt(one.message, one.line, spec.shown) for one in spec.doubts]
+        warnings += [PlanWarning(one.message, one.line, spec.shown) for one in spec.warnings]
         for task in spec.tasks:
             where.setdefault(task.id, []).append(f"{found.shown(spec.shown)}:{task.line}")
             placed.setdefault(task.id, Placed(task, spec.shown))
     twice = {id: tuple(places) for id, places in where.items() if len(places) > 1}
     ordered = {id: placed[id] for id in sorted(placed, key=task_spec.order)}
-    return Specs(ordered, tuple(doubts), twice)
+    return Specs(ordered, tuple(warnings), twice)

@@ -13,7 +13,7 @@ from raymond.loops.documents import PRD, PRD_STATUS, SPECS, Documents
 from raymond.loops.formats import foreign_text, prd, prd_status
 from raymond.loops.formats.prd import Story, StoryCheck
 from raymond.loops.formats.prd_status import Result
-from raymond.loops.formats.queue_item import Doubt, Item, Metadata, Verification
+from raymond.loops.formats.queue_item import Item, Metadata, PlanWarning, Verification
 from raymond.loops.formats.state_file import Broken
 from raymond.loops.ledger import OWN_CHECK, PENDING, PLANNED, UNCHECKED, Entry, Ledger
 from raymond.loops.settings import Settings
@@ -222,8 +222,8 @@ class StorySource(Struct, frozen=True):
         chosen = replace(
             chosen, passed_over=[*chosen.passed_over, *(one for one in passed_over if one.item.id not in closed)]
         )
-        doubts = [Doubt(one.message, one.line, PRD) for one in read.doubts]
-        return Looked(self.documents.newest(), chosen, (*doubts, *known.doubts))
+        warnings = [PlanWarning(one.message, one.line, PRD) for one in read.warnings]
+        return Looked(self.documents.newest(), chosen, (*warnings, *known.warnings))
 
     def settled(self) -> str:
         """That every story within the scope passes."""
@@ -263,7 +263,7 @@ class StorySource(Struct, frozen=True):
         """The tasks that a story takes: those of the status file, and those that say so themselves."""
         return tuple(dict.fromkeys([*(entry.get("implementedBy") or ()), *known.implementing.get(id, ())]))
 
-    def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
+    def warnings_of(self, looked: Looked, item: Item) -> list[PlanWarning]:
         """Nothing: what is odd about a story was said at the start."""
         return []
 

@@ -11,7 +11,7 @@ from raymond.loops import checks as written_checks
 from raymond.loops import spec_files
 from raymond.loops.documents import LOGS, SPECS, Documents
 from raymond.loops.formats import foreign_text, item_ids, task_edit
-from raymond.loops.formats.queue_item import Doubt, Item, Metadata, Verification
+from raymond.loops.formats.queue_item import Item, Metadata, PlanWarning, Verification
 from raymond.loops.formats.task_spec import Task
 from raymond.loops.ledger import DONE, PENDING, UNCHECKED, Entry, Ledger
 from raymond.loops.settings import Settings
@@ -283,7 +283,7 @@ class TaskSource(Struct, frozen=True):
         log = self.documents.newest()
         proposed = proposed_in(self.documents.read(LOGS, log)) if log else []
         chosen = replace(chosen, passed_over=[*chosen.passed_over, *_not_closed(passed_over, ledger), *proposed])
-        return Looked(log, chosen, known.doubts)
+        return Looked(log, chosen, known.warnings)
 
     def settled(self) -> str:
         """That every task within the scope is verified."""
@@ -303,14 +303,14 @@ class TaskSource(Struct, frozen=True):
     def _obstacle(self, item: Item, placed: Placed, known: Specs) -> str:
         return twice_of([placed], known) or obstacle(item, placed.task, self.settings)
 
-    def doubts_of(self, looked: Looked, item: Item) -> list[Doubt]:
+    def warnings_of(self, looked: Looked, item: Item) -> list[PlanWarning]:
         """What is odd about the lines of a task."""
         there = spec_files.read_tasks(self.documents).tasks.get(item.id)
         if there is None:
             return []
         first = there.task.line
         last = first + there.task.body.count("\n") + 1
-        return [one for one in looked.doubts if one.place == item.place and first <= one.line <= last]
+        return [one for one in looked.warnings if one.place == item.place and first <= one.line <= last]
 
     def done(self, work: "ItemRun", entry: Entry) -> None:
         """Mark it in its spec."""

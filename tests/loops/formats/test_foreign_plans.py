@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from raymond.loops.formats import foreign_plan
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
-from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.queue_item import PlanWarning
 
 RALPH = """{
   "project": "Shop",
@@ -92,7 +92,7 @@ def test_the_stories_of_ralph_have_one_task_each() -> None:
                 *("7", "Pay", 14, (second,), "7", "Pay\nby card", ("c",), 1, False), depends_on=("US-001", "US-9")
             ),
         ),
-        doubts=(Doubt("it depends on US-9, which is not there", 14),),
+        warnings=(PlanWarning("it depends on US-9, which is not there", 14),),
     )
 
 
@@ -126,7 +126,7 @@ def test_a_checklist_has_a_story_for_each_box() -> None:
         ("Colours", 17, 3, False, ()),
     ]
     assert found.stories[0].text == "Area: High Priority\n\nsee issue 4"
-    assert found.doubts == (Doubt("this is there twice, and only the first one counts", 19),)
+    assert found.warnings == (PlanWarning("this is there twice, and only the first one counts", 19),)
     assert found.title == "Fix plan"
 
 
@@ -143,7 +143,7 @@ def test_items_whose_digests_begin_alike_are_both_kept() -> None:
     found = foreign_plan.read_fix_plan(text)
     assert [one.title[-4:].strip() for one in found.stories] == ["480", "6170"]
     assert (found.stories[0].key, len(found.stories[1].key)) == ("783d3619", 64)
-    assert [one.line for one in found.doubts] == [4]
+    assert [one.line for one in found.warnings] == [4]
 
 
 @pytest.mark.parametrize(
@@ -187,13 +187,15 @@ def test_a_plan_of_ralphex_is_one_story_with_its_tasks() -> None:
     assert (second.key, second.title, second.is_done) == ("Task 2a", "Log in", False)
     assert second.criteria == ("create a handler", "noted", "still of it")
     assert "**Files:**\n- Modify: `a.go`" in second.text
-    assert found.doubts == (Doubt("there is not one command in backticks here, so this is left out", 9),)
+    assert found.warnings == (PlanWarning("there is not one command in backticks here, so this is left out", 9),)
 
 
 def test_validation_commands_may_be_a_block_of_code_or_missing() -> None:
     text = "# P\n## Validation Commands\n```bash\n# all of it\nnpm test\nnpm run lint\n```\n### Task 1: a\n- [ ] b\n"
     assert foreign_plan.read_ralphex(text).commands == ("npm test", "npm run lint")
-    assert foreign_plan.read_ralphex("### Task 1: a\n").doubts == (Doubt("it has no `## Validation Commands`", 1),)
+    assert foreign_plan.read_ralphex("### Task 1: a\n").warnings == (
+        PlanWarning("it has no `## Validation Commands`", 1),
+    )
 
 
 def test_a_list_without_work_is_refused() -> None:

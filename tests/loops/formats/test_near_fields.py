@@ -12,13 +12,13 @@ LOST = "its check cannot be read: "
 def task(text: str) -> tuple[Task, list[tuple[int, str]]]:
     found = task_spec.read(f"## 1.1.1 A\n{text}\n")
     (only,) = found.tasks
-    return only, [(one.line, one.message) for one in found.doubts]
+    return only, [(one.line, one.message) for one in found.warnings]
 
 
 def story(text: str) -> tuple[Story, list[tuple[int, str]]]:
     found = prd.read(f"## User Stories\n### US-1: A\n**Acceptance Criteria:**\n- a\n{text}\n")
     (only,) = found.stories
-    return only, [(one.line, one.message) for one in found.doubts]
+    return only, [(one.line, one.message) for one in found.warnings]
 
 
 @pytest.mark.parametrize(
@@ -33,16 +33,16 @@ def story(text: str) -> tuple[Story, list[tuple[int, str]]]:
     ],
 )
 def test_a_task_with_a_misspelled_verification_has_a_check_that_cannot_be_read(line: str, name: str) -> None:
-    found, doubts = task(line)
+    found, warnings = task(line)
     message = f"{LOST}`{name}` is not read: did you mean `Verification`?"
-    assert (found.check, found.problem, doubts) == (None, message, [(2, message)])
+    assert (found.check, found.problem, warnings) == (None, message, [(2, message)])
 
 
 @pytest.mark.parametrize("line", ["Verification: `a`", "- Verification: `a`", "**Verification**", "*Verification*: a"])
 def test_a_task_with_a_verification_that_is_no_field_has_a_check_that_cannot_be_read(line: str) -> None:
-    found, doubts = task(line)
+    found, warnings = task(line)
     message = f"{LOST}`Verification` is not read: write `**Verification:**`"
-    assert (found.check, found.problem, doubts) == (None, message, [(2, message)])
+    assert (found.check, found.problem, warnings) == (None, message, [(2, message)])
 
 
 def test_half_of_two_checks_is_not_a_check() -> None:
@@ -72,8 +72,8 @@ def test_words_that_only_look_alike_are_left_alone(text: str) -> None:
 
 
 def test_a_plain_line_beside_a_verification_is_text() -> None:
-    found, doubts = task("**Verification:** `a`\n\nVerification: it also has to be fast.")
-    assert (found.problem, doubts) == ("", [])
+    found, warnings = task("**Verification:** `a`\n\nVerification: it also has to be fast.")
+    assert (found.problem, warnings) == ("", [])
     assert found.check
 
 
@@ -86,8 +86,8 @@ def test_a_plain_line_beside_a_verification_is_text() -> None:
     ],
 )
 def test_another_misspelled_field_of_a_task_is_told(line: str, said: str) -> None:
-    found, doubts = task(line)
-    assert (found.status, found.problem, doubts) == ("planned", "", [(2, said)])
+    found, warnings = task(line)
+    assert (found.status, found.problem, warnings) == ("planned", "", [(2, said)])
 
 
 def test_a_sentence_is_not_a_command() -> None:
@@ -107,10 +107,10 @@ def test_a_sentence_is_not_a_command() -> None:
     ],
 )
 def test_a_story_with_a_misspelled_verification_cannot_be_verified(line: str) -> None:
-    found, doubts = story(line)
+    found, warnings = story(line)
     message = "`Verfication` is not read: did you mean `Verification`?"
     assert (found.given, found.problem) == (None, message)
-    assert doubts == [(5, f"US-1 cannot be verified: {message}")]
+    assert warnings == [(5, f"US-1 cannot be verified: {message}")]
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_a_story_with_a_misspelled_verification_cannot_be_verified(line: str) ->
     ],
 )
 def test_another_misspelled_field_of_a_story_is_told(line: str, said: str) -> None:
-    found, doubts = story(line)
-    assert (found.problem, found.criteria, doubts) == ("", ("a",), [(5, said)])
+    found, warnings = story(line)
+    assert (found.problem, found.criteria, warnings) == ("", ("a",), [(5, said)])
 
 
 def test_what_a_task_may_change_is_read() -> None:
-    found, doubts = task("**Verification:**\n- command: sh a.sh --version\n- may: a.sh, `lib/*.sh`\n- seal: b")
-    assert (found.may, found.seal, found.problem, doubts) == (("a.sh", "lib/*.sh"), ("b",), "", [])
+    found, warnings = task("**Verification:**\n- command: sh a.sh --version\n- may: a.sh, `lib/*.sh`\n- seal: b")
+    assert (found.may, found.seal, found.problem, warnings) == (("a.sh", "lib/*.sh"), ("b",), "", [])
 
 
 def test_each_name_is_compared_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 from raymond.loops import spec_files
 from raymond.loops.documents import Documents, Folder
 from raymond.loops.formats import prd, task_spec
-from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.queue_item import PlanWarning
 
 STORY = "## User Stories\n### US-1: a\n**Priority:** 1\n**Verification:** `b`\n"
 TASK = "# 1.2 Spec\n**Status:** 🟡 In Progress\n### 1.2.1. a\n**Status:** 🔵 Planned\n"
@@ -30,12 +30,12 @@ TASK = "# 1.2 Spec\n**Status:** 🟡 In Progress\n### 1.2.1. a\n**Status:** 🔵
 def test_a_heading_that_is_nearly_that_of_a_story_is_named(heading: str, form: str, has: str) -> None:
     title = heading.partition("\n")[0]
     message = f"`{title}` is not read as a story{has}: write `### {form}: Title`"
-    assert prd.read(f"{STORY}### {heading}\n").doubts == (Doubt(message, 5),)
+    assert prd.read(f"{STORY}### {heading}\n").warnings == (PlanWarning(message, 5),)
 
 
 def test_a_story_that_is_too_deep_is_named_and_also_one_in_another_story() -> None:
     text = f"{STORY}###### US-2: b\n#### US3: c\n"
-    assert [one.line for one in prd.read(text).doubts] == [5, 6]
+    assert [one.line for one in prd.read(text).warnings] == [5, 6]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_story_that_is_too_deep_is_named_and_also_one_in_another_story() -> No
     ],
 )
 def test_an_ordinary_heading_of_a_prd_is_not_named(heading: str) -> None:
-    assert prd.read(f"{STORY}{heading}\n").doubts == ()
+    assert prd.read(f"{STORY}{heading}\n").warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_ordinary_heading_of_a_prd_is_not_named(heading: str) -> None:
 def test_a_heading_that_is_nearly_that_of_a_task_is_named(heading: str, form: str, has: str) -> None:
     title = heading.partition("\n")[0]
     message = f"`{title}` is not read as a task{has}: write `### {form}. Title`"
-    assert task_spec.read(f"{TASK}### {heading}\n").doubts == (Doubt(message, 5),)
+    assert task_spec.read(f"{TASK}### {heading}\n").warnings == (PlanWarning(message, 5),)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_heading_that_is_nearly_that_of_a_task_is_named(heading: str, form: st
     ],
 )
 def test_an_ordinary_heading_of_a_spec_is_not_named(heading: str) -> None:
-    assert task_spec.read(f"{TASK}{heading}\n").doubts == ()
+    assert task_spec.read(f"{TASK}{heading}\n").warnings == ()
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_file_with_tasks_that_is_not_where_a_spec_has_to_be_is_named(found: Do
         "this file is not a spec, so its tasks do not count:"
         " name it implementation/{N}-{name}/{N}.{M}-{topic}.md, with the same N"
     )
-    assert spec_files.strays(found) == [Doubt(message, 3, f"implementation/{name}") for name in names]
+    assert spec_files.strays(found) == [PlanWarning(message, 3, f"implementation/{name}") for name in names]
     known = spec_files.read_tasks(found)
     assert [*known.tasks] == ["1.2.1"]
-    assert [one.place for one in known.doubts] == [f"implementation/{name}" for name in names]
+    assert [one.place for one in known.warnings] == [f"implementation/{name}" for name in names]

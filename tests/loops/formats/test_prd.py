@@ -5,7 +5,7 @@ import pytest
 from raymond.language.check import Check
 from raymond.loops.formats import prd
 from raymond.loops.formats.prd import Story, StoryCheck
-from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.queue_item import PlanWarning
 
 WHOLE = """# Shop
 
@@ -59,8 +59,8 @@ def one(body: str) -> Story:
     return found.stories[0]
 
 
-def doubts(text: str) -> list[tuple[int, str]]:
-    return [(doubt.line, doubt.message) for doubt in prd.read(text).doubts]
+def warnings(text: str) -> list[tuple[int, str]]:
+    return [(warning.line, warning.message) for warning in prd.read(text).warnings]
 
 
 def command(run: str, **more: object) -> StoryCheck:
@@ -82,7 +82,7 @@ def test_a_story_has_all_its_fields_and_says_where_it_is() -> None:
 
 
 def test_a_story_outside_of_the_section_does_not_count_and_is_named() -> None:
-    assert doubts(WHOLE) == [
+    assert warnings(WHOLE) == [
         (3, "US-7 is not under `User Stories`, so it does not count"),
         (24, "US-2 names no criteria, no verification and no tasks"),
     ]
@@ -106,7 +106,7 @@ def test_what_is_in_code_and_comments_is_no_story() -> None:
     text = "## User Stories\n<!--\n### US-1: a\n```\n-->\n```\n### US-2: b\n<!--\n```\n### US-3: c\n**Priority:** 1\n"
     assert [story.id for story in prd.read(text).stories] == ["US-3"]
     assert prd.read("").stories == ()
-    assert doubts("### US-1: a\n**Priority:** 1\n<!-- open\n### US-2: b\n")[-1] == (
+    assert warnings("### US-1: a\n**Priority:** 1\n<!-- open\n### US-2: b\n")[-1] == (
         3,
         "this comment is not closed, so what follows is part of it",
     )
@@ -134,7 +134,7 @@ def test_a_comment_hides_a_field_and_moves_no_line() -> None:
     ],
 )  # fmt: skip
 def test_what_may_not_be_meant_is_named_with_its_line(text: str, line: int, message: str) -> None:
-    assert Doubt(message, line) in prd.read(text).doubts
+    assert PlanWarning(message, line) in prd.read(text).warnings
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_story_that_names_more_than_ids_has_a_problem(field: str, rest: str, w
     assert story.problem == f"`{rest}` in `{field.partition(':')[0]}` is not read: {way_out}"
     assert story.given is None
     assert story.check().kind == "manual"
-    assert Doubt(f"US-1 cannot be verified: {story.problem}", 3) in prd.read(text).doubts
+    assert PlanWarning(f"US-1 cannot be verified: {story.problem}", 3) in prd.read(text).warnings
 
 
 def test_the_commands_of_a_check_are_those_of_its_parts_too() -> None:

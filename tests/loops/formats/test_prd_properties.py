@@ -65,7 +65,7 @@ def test_any_text_has_stories_that_stand_where_they_say(text: str) -> None:
         assert story.check().kind in ("command", "manual", "tasks", "composite")
         assert "**Verification:**" not in story.body or story.given or story.problem or is_hidden(text)
     assert len({story.id for story in found.stories}) == len(found.stories)
-    assert all(1 <= doubt.line <= len(lines) for doubt in found.doubts)
+    assert all(1 <= warning.line <= len(lines) for warning in found.warnings)
 
 
 def is_hidden(text: str) -> bool:

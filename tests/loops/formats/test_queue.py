@@ -3,7 +3,7 @@
 import pytest
 
 from raymond.loops.formats import queue
-from raymond.loops.formats.queue_item import Doubt, Item, Metadata, Verification
+from raymond.loops.formats.queue_item import Item, Metadata, PlanWarning, Verification
 
 NONE = Verification()
 
@@ -21,8 +21,8 @@ def titles(text: str) -> list[str]:
     return [item.title for item in queue.read(text).items]
 
 
-def doubts(*lines: str) -> list[tuple[int, str]]:
-    return [(doubt.line, doubt.message) for doubt in queue.read(log(*lines)).doubts]
+def warnings(*lines: str) -> list[tuple[int, str]]:
+    return [(warning.line, warning.message) for warning in queue.read(log(*lines)).warnings]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_items_are_the_outermost_bullets(lines: tuple[str, ...], expected: list[
 )
 def test_no_section_and_an_empty_one_are_an_empty_queue(text: str) -> None:
     found = queue.read(text)
-    assert (found.items, found.doubts) == ((), ())
+    assert (found.items, found.warnings) == ((), ())
     assert (found.section is None) == ("next steps" not in text.lower())
 
 
@@ -204,7 +204,7 @@ def test_a_tag_that_is_wrong_is_doubted_and_not_believed(line: str, title: str, 
     found = queue.read(log("- first", line))
     assert found.items[1].title == title
     assert found.items[1].verification == NONE
-    assert found.doubts == (Doubt(message, 6),)
+    assert found.warnings == (PlanWarning(message, 6),)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_tag_that_is_wrong_is_doubted_and_not_believed(line: str, title: str, 
 )
 def test_an_item_with_a_doubt_can_still_be_verified(line: str, command: str, message: str) -> None:
     assert only(line).verification == Verification("command", command)
-    assert doubts(line) == [(5, message)]
+    assert warnings(line) == [(5, message)]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_an_item_with_a_doubt_can_still_be_verified(line: str, command: str, mes
 )
 def test_metadata_that_is_wrong_is_doubted_and_not_used(line: str, message: str) -> None:
     assert only("- a", f"  - {line}").metadata == Metadata()
-    assert doubts("- a", f"  - {line}") == [(6, message)]
+    assert warnings("- a", f"  - {line}") == [(6, message)]
 
 
 def test_a_comment_in_an_item_says_nothing_and_does_not_end_it() -> None:
@@ -247,20 +247,20 @@ def test_a_queue_in_a_comment_is_none() -> None:
     assert titles(text) == ["b"]
     assert titles(queue.added(text, "- c")) == ["b", "c"]
     hidden = "# S\n<!-- never closed\n## Next Steps\n- a\n"
-    assert [(one.line, one.message) for one in queue.read(hidden).doubts] == [
+    assert [(one.line, one.message) for one in queue.read(hidden).warnings] == [
         (2, "this comment is not closed, so what follows is part of it")
     ]
 
 
 def test_what_hides_items_is_doubted() -> None:
-    assert doubts("- a", "", "```", "- b") == [(7, "this block of code is not closed, so what follows is part of it")]
-    assert doubts("- a", "<!--", "- b") == [(6, "this comment is not closed, so what follows is part of it")]
-    assert doubts("Do it.") == [(5, "there is text under `Next Steps`, but no item begins with a number or `-`")]
-    assert doubts("- a", "- [NO-VERIFY]") == [(6, "an item without a title is left out")]
-    assert doubts("- [VERIFY: task-loop] a") == [
+    assert warnings("- a", "", "```", "- b") == [(7, "this block of code is not closed, so what follows is part of it")]
+    assert warnings("- a", "<!--", "- b") == [(6, "this comment is not closed, so what follows is part of it")]
+    assert warnings("Do it.") == [(5, "there is text under `Next Steps`, but no item begins with a number or `-`")]
+    assert warnings("- a", "- [NO-VERIFY]") == [(6, "an item without a title is left out")]
+    assert warnings("- [VERIFY: task-loop] a") == [
         (5, "`[VERIFY: task-loop]` names no tasks: add a line `- Tasks: 1.4.1`")
     ]
-    assert doubts("- a", "  - Retry: 1", "  - Retry: 2") == [
+    assert warnings("- a", "  - Retry: 1", "  - Retry: 2") == [
         (7, "`retry` is given twice, and only the first one counts")
     ]
 

@@ -86,7 +86,7 @@ def test_no_text_raises_and_items_are_where_they_say(text: str) -> None:
         assert text[item.start : item.end] == item.raw
         assert item.title == item.title.strip() != ""
         at = item.end
-    assert all(1 <= doubt.line <= text.count("\n") + 1 for doubt in found.doubts)
+    assert all(1 <= warning.line <= text.count("\n") + 1 for warning in found.warnings)
 
 
 @given(TEXTS)

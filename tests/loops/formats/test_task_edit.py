@@ -69,7 +69,7 @@ def test_a_task_that_waits_for_a_person_says_so_and_is_not_verified() -> None:
     after = task_edit.completed(SPEC, "1.4.1", task_edit.UNJUDGED)
     assert "**Verified:** false (waits for a person)" in after
     assert (task(after, "1.4.1").status, task(after, "1.4.1").verified) == ("complete", False)
-    assert task_spec.read(after).doubts == task_spec.read(SPEC).doubts
+    assert task_spec.read(after).warnings == task_spec.read(SPEC).warnings
     assert task_edit.completed(after, "1.4.1").count("(no check)") == 1
 
 
@@ -127,7 +127,7 @@ def test_output_that_looks_like_a_spec_is_output() -> None:
     assert (task(after, "1.4.1").status, task(after, "1.4.1").verified) == ("in progress", False)
     fixed, id = task_edit.with_fix(after, "1.4.1", command="c", output=output, reason="r", mark="R/1")
     assert (id, task(fixed, id).status, task(fixed, id).verified) == ("1.4.1a", "planned", False)
-    assert task_spec.read(fixed).doubts == ()
+    assert task_spec.read(fixed).warnings == ()
 
 
 def test_a_task_is_blocked_for_a_reason() -> None:

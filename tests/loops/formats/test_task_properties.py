@@ -68,7 +68,7 @@ def test_no_text_raises_and_tasks_are_where_they_say(text: str) -> None:
         assert task.body in text[task.start : task.end]
         assert not (task.problem and task.check)
         at = task.end
-    assert all(1 <= doubt.line <= text.count("\n") + 1 for doubt in spec.doubts)
+    assert all(1 <= warning.line <= text.count("\n") + 1 for warning in spec.warnings)
 
 
 @given(TEXTS)

@@ -4,7 +4,7 @@ import pytest
 
 from raymond.language.check import Check
 from raymond.loops.formats import task_spec
-from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.queue_item import PlanWarning
 from raymond.loops.formats.task_spec import Task
 
 SPEC = """# 1.4 Parser
@@ -68,14 +68,14 @@ def one(fields: str) -> Task:
     return task
 
 
-def doubts(text: str) -> list[tuple[int, str]]:
-    return [(doubt.line, doubt.message) for doubt in task_spec.read(text).doubts]
+def warnings(text: str) -> list[tuple[int, str]]:
+    return [(warning.line, warning.message) for warning in task_spec.read(text).warnings]
 
 
 def test_a_spec_is_read_as_it_is_written() -> None:
     spec = task_spec.read(SPEC)
     first, second, third = spec.tasks
-    assert spec.doubts == ()
+    assert spec.warnings == ()
     assert (first.id, first.title, first.status, first.verified, first.line) == (
         *("1.4.1", "Read the header", "complete", True, 5),
     )
@@ -154,13 +154,13 @@ def test_a_task_ends_at_a_heading_of_its_level_or_at_the_next_task() -> None:
 def test_a_status_is_a_sign_or_a_word_or_both(value: str, status: str, reason: str) -> None:
     task = one(f"**Status:** {value}")
     assert (task.status, task.reason) == (status, reason)
-    assert doubts(f"## 1.1.1 A\n**Status:** {value}") == []
+    assert warnings(f"## 1.1.1 A\n**Status:** {value}") == []
 
 
 @pytest.mark.parametrize("value", ["", "Not complete", "✅ Planned", "Completely", "🟢 Done"])
 def test_an_unknown_status_counts_as_planned_and_is_told(value: str) -> None:
     assert one(f"**Status:** {value}").status == "planned"
-    assert [line for line, _ in doubts(f"## 1.1.1 A\n**Status:** {value}")] == [2]
+    assert [line for line, _ in warnings(f"## 1.1.1 A\n**Status:** {value}")] == [2]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_check_that_cannot_be_read_is_a_problem_and_not_no_check(field: str, p
     task = one(field)
     assert task.check is None
     assert task.problem == f"its check cannot be read: {problem}"
-    assert task.problem in [message for _, message in doubts(f"## 1.1.1 A\n{field}")]
+    assert task.problem in [message for _, message in warnings(f"## 1.1.1 A\n{field}")]
 
 
 def test_no_verification_is_not_a_problem() -> None:
@@ -310,7 +310,7 @@ def test_an_agent_may_have_proposed_it() -> None:
     ],
 )
 def test_what_is_odd_is_told_with_its_line(text: str, expected: list[tuple[int, str]]) -> None:
-    assert doubts(text) == expected
+    assert warnings(text) == expected
 
 
 def test_ids_are_sorted_as_a_person_counts() -> None:
@@ -327,7 +327,7 @@ def test_a_task_that_implements_more_than_ids_has_a_problem() -> None:
     assert task.implements == ("US-1", "US-3")
     assert task.problem == "`to` in `Implements` is not read: name each story, as in `US-1, US-2`"
     assert task.check is None
-    assert Doubt(task.problem, 2) in task_spec.read(text).doubts
+    assert PlanWarning(task.problem, 2) in task_spec.read(text).warnings
 
 
 def test_a_task_may_list_what_it_implements_and_may_implement_something_else() -> None:
@@ -340,4 +340,4 @@ def test_a_task_may_list_what_it_implements_and_may_implement_something_else() -
     text = "### 1.1.1. a\n**Implements:** the RFC\n**Verification:** `true`\n"
     (task,) = task_spec.read(text).tasks
     assert (task.implements, task.problem, bool(task.check)) == ((), "", True)
-    assert [one.line for one in task_spec.read(text).doubts] == [2]
+    assert [one.line for one in task_spec.read(text).warnings] == [2]

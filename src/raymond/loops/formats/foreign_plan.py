@@ -10,7 +10,7 @@ from msgspec import Struct
 from raymond.digests import sha256
 from raymond.loops.formats import document, foreign_text, prd, records, state_file, task_spec
 from raymond.loops.formats.document import Line
-from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.queue_item import PlanWarning
 from raymond.loops.formats.state_file import Broken
 from raymond.patterns import regex
 from raymond.text import safe
@@ -79,7 +79,7 @@ class ForeignPlan(Struct, frozen=True):
     stories: tuple[ForeignStory, ...]
     commands: tuple[str, ...] = ()
     """What checks every task."""
-    doubts: tuple[Doubt, ...] = ()
+    warnings: tuple[PlanWarning, ...] = ()
 
 
 class Unreadable(Exception):
@@ -222,14 +222,14 @@ def read_fix_plan(text: str) -> ForeignPlan:
     """The stories of a checklist: one for each box that is not under another one; headings are areas."""
     found: dict[str, ForeignStory] = {}
     digests: dict[str, str] = {}
-    doubts = []
+    warnings = []
     for box in _boxes(text):
         area = " ".join(box.area.split())
         digest = sha256(f"{area}\0{box.title}".casefold().encode("utf-8", "replace")).hexdigest()
         is_alike = digests.get(digest[:_DIGITS], digest) != digest  # another one of thousands begins as this one
         key = digest if is_alike else digest[:_DIGITS]
         if key in found:
-            doubts.append(Doubt("this is there twice, and only the first one counts", box.line))
+            warnings.append(PlanWarning("this is there twice, and only the first one counts", box.line))
             continue
         digests[key] = digest
         said = "\n".join(([f"Area: {area}", ""] if area else []) + box.text).strip()
@@ -244,7 +244,7 @@ def read_fix_plan(text: str) -> ForeignPlan:
         )
     if not found:
         raise Unreadable("no item begins with `- [ ]`")
-    return ForeignPlan(_first_title(text), tuple(found.values()), doubts=tuple(doubts))
+    return ForeignPlan(_first_title(text), tuple(found.values()), warnings=tuple(warnings))
 
 
 def _rank(area: str) -> int:
@@ -280,28 +280,28 @@ def read_ralphex(text: str) -> ForeignPlan:
     """A plan of ralphex as one story, with a task for each `### Task N: Title`."""
     title, said, commands = _first_title(text), {"overview": "", "context": ""}, []
     tasks: dict[str, ForeignTask] = {}
-    doubts: list[Doubt] = []
+    warnings: list[PlanWarning] = []
     for number, line, rest in _sections(text):
         name, level = _heading(line.text), _level(line.text)
         if found := _begun(line):
             task = _task(found[1], found[2] or "", rest)
             if task.key in tasks:
-                doubts.append(Doubt(f"there are two tasks {task.key}, and only the first one counts", number))
+                warnings.append(PlanWarning(f"there are two tasks {task.key}, and only the first one counts", number))
             tasks.setdefault(task.key, task)
         elif document.plain(name) == _VALIDATION:
-            commands += list(_commands(number, rest, doubts))
+            commands += list(_commands(number, rest, warnings))
         elif level == 2 and (word := document.plain(name).partition(" ")[0]) in said:
             said[word] = said[word] or "\n".join(one.text for one in rest).strip()
     if not tasks:
         raise Unreadable("no heading is like `### Task 1: Title`")
     if not commands:
-        doubts.append(Doubt("it has no `## Validation Commands`", 1))
+        warnings.append(PlanWarning("it has no `## Validation Commands`", 1))
     done = all(one.is_done for one in tasks.values())
     name = title.removeprefix("Plan:").strip() or "Plan"
     criteria = tuple(one.title for one in tasks.values())
     about = f"{said['overview']}\n\nContext:\n{said['context']}" if said["context"] else said["overview"]
     story = ForeignStory("plan", name, 1, tuple(tasks.values()), text=about.strip(), criteria=criteria, is_done=done)
-    return ForeignPlan(name, (story,), tuple(dict.fromkeys(commands)), tuple(doubts))
+    return ForeignPlan(name, (story,), tuple(dict.fromkeys(commands)), tuple(warnings))
 
 
 def _sections(text: str) -> Iterator[tuple[int, Line, list[Line]]]:
@@ -352,7 +352,7 @@ def _task(number: str, title: str, lines: list[Line]) -> ForeignTask:
     )
 
 
-def _commands(number: int, lines: list[Line], doubts: list[Doubt]) -> Iterator[str]:
+def _commands(number: int, lines: list[Line], warnings: list[PlanWarning]) -> Iterator[str]:
     for at, line in enumerate(lines, number + 1):
         if line.kind == "fenced":
             command = line.text.strip()
@@ -363,7 +363,7 @@ def _commands(number: int, lines: list[Line], doubts: list[Doubt]) -> Iterator[s
             if len(quoted) == 1:
                 yield quoted[0].strip()
             else:
-                doubts.append(Doubt("there is not one command in backticks here, so this is left out", at))
+                warnings.append(PlanWarning("there is not one command in backticks here, so this is left out", at))
 
 
 def is_ralphex(text: str) -> bool:
@@ -484,19 +484,21 @@ def read_ralph_prd(text: str) -> ForeignPlan:
         raise Unreadable(f"it has no list `{USER_STORIES}`")
     lines = _lines(text, len(stories))
     found: dict[str, ForeignStory] = {}
-    doubts = []
+    warnings = []
     for at, one in enumerate(stories):
         story = _Story(one, at, lines[at]).story()
         if story.key in found:
-            doubts.append(Doubt(f"there are two stories {story.key}, and only the first one counts", story.line))
+            warnings.append(
+                PlanWarning(f"there are two stories {story.key}, and only the first one counts", story.line)
+            )
         found.setdefault(story.key, story)
     for story in found.values():
-        doubts += [
-            Doubt(f"it depends on {one}, which is not there", story.line)
+        warnings += [
+            PlanWarning(f"it depends on {one}, which is not there", story.line)
             for one in story.depends_on
             if one not in found
         ]
-    return ForeignPlan(_title(fields), tuple(found.values()), doubts=tuple(doubts))
+    return ForeignPlan(_title(fields), tuple(found.values()), warnings=tuple(warnings))
 
 
 def _title(fields: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from raymond import durations
 from raymond.language.check import EXPECTED, Check, expectation
 from raymond.loops.formats import document, item_ids, misspelt
 from raymond.loops.formats.document import Fence, Heading, Line
-from raymond.loops.formats.queue_item import Doubt, unquoted
+from raymond.loops.formats.queue_item import PlanWarning, unquoted
 from raymond.patterns import regex
 
 Kind: TypeAlias = Literal["command", "manual", "tasks", "composite"]
@@ -127,7 +127,7 @@ class Verification(Struct, frozen=True):
 
     check: StoryCheck | None
     problem: str = ""
-    doubts: tuple[tuple[int, str], ...] = ()
+    warnings: tuple[tuple[int, str], ...] = ()
     """Line and message."""
 
 
@@ -158,7 +158,7 @@ class _VerificationReader:
 
     def __init__(self) -> None:
         self.parts: list[_Part] = []
-        self.doubts: list[tuple[int, str]] = []
+        self.warnings: list[tuple[int, str]] = []
         self.is_after_gap = False
         self.lists_criteria = -1
         """The indentation of a line `- criteria:` whose items follow."""
@@ -250,7 +250,7 @@ class _VerificationReader:
             part.criteria += [value] if value else []
             self.lists_criteria = indent
         elif key == "retries":
-            self.doubts.append((number, "`retries` is for tasks: a story is verified once"))
+            self.warnings.append((number, "`retries` is for tasks: a story is verified once"))
         elif key != "checks":
             self._field(key, value)
 
@@ -305,8 +305,10 @@ def read_verification(
             raise Malformed("it names neither a command, nor `manual`, nor `tasks`")
         parts = tuple(part.done(criteria) for part in reader.parts)
     except Malformed as error:
-        return Verification(None, str(error), tuple(reader.doubts))
-    return Verification(parts[0] if len(parts) == 1 else StoryCheck("composite", parts=parts), "", tuple(reader.doubts))
+        return Verification(None, str(error), tuple(reader.warnings))
+    return Verification(
+        parts[0] if len(parts) == 1 else StoryCheck("composite", parts=parts), "", tuple(reader.warnings)
+    )
 
 
 def _is_check(text: str) -> bool:
@@ -341,7 +343,7 @@ class Prd(Struct, frozen=True):
     """The stories of a text in their order, and what is odd about them."""
 
     stories: tuple[Story, ...]
-    doubts: tuple[Doubt, ...]
+    warnings: tuple[PlanWarning, ...]
     twice: tuple[tuple[str, int, int], ...] = ()
     """Ids that several stories have, with the line of the first one and of the other."""
 
@@ -381,26 +383,26 @@ def read(text: str) -> Prd:
     plain, unclosed = document.uncommented(text)
     headings, fences = document.outline(plain)
     heads = {at: head for at, one in enumerate(headings) if (head := _head(one))}
-    counted, doubts = _counted(headings, heads)
-    doubts += _lost(plain, headings, fences, heads)
+    counted, warnings = _counted(headings, heads)
+    warnings += _lost(plain, headings, fences, heads)
     starts = _Lines(text)
     if unclosed >= 0:
-        doubts.append((unclosed, "this comment is not closed, so what follows is part of it"))
-    found = [Doubt(message, starts.number(offset)) for offset, message in doubts]
+        warnings.append((unclosed, "this comment is not closed, so what follows is part of it"))
+    found = [PlanWarning(message, starts.number(offset)) for offset, message in warnings]
     stories: dict[str, Story] = {}
     twice = []
     for at, (id, title) in counted.items():
         heading, line = headings[at], starts.number(headings[at].start)
         if id in stories:
-            found.append(Doubt(f"there are two stories {id}, and only the first one counts", line))
+            found.append(PlanWarning(f"there are two stories {id}, and only the first one counts", line))
             twice.append((id, stories[id].line, line))
             continue
         later = range(at + 1, len(headings))
         end = next((headings[one].start for one in later if one in heads or headings[one].level <= heading.level), None)
         reader = _StoryReader(plain, heading, line, len(text) if end is None else end)
         stories[id] = reader.story(id, title, text)
-        found += reader.doubts
-    return Prd(tuple(stories.values()), tuple(sorted(found, key=lambda doubt: doubt.line)), tuple(twice))
+        found += reader.warnings
+    return Prd(tuple(stories.values()), tuple(sorted(found, key=lambda warning: warning.line)), tuple(twice))
 
 
 class _Lines:
@@ -433,14 +435,14 @@ def _bare(title: str) -> str:
 def _counted(
     headings: list[Heading], heads: dict[int, tuple[str, str]]
 ) -> tuple[dict[int, tuple[str, str]], list[tuple[int, str]]]:
-    """The headings of stories that count, and doubts about others: those under the title, or all if it has none."""
+    """The headings of stories that count, and warnings about others: those under the title, or all if it has none."""
     under = _under(headings)
     inside = {at: head for at, head in heads.items() if at in under}
-    doubts = []
+    warnings = []
     for at, one in enumerate(headings):
         if inside and at in heads and at not in under:
-            doubts.append((one.start, f"{heads[at][0]} is not under `{TITLE}`, so it does not count"))
-    return inside or heads, doubts
+            warnings.append((one.start, f"{heads[at][0]} is not under `{TITLE}`, so it does not count"))
+    return inside or heads, warnings
 
 
 def _lost(
@@ -501,7 +503,7 @@ class _StoryReader:
         self.text = text[heading.stop : end]
         self.fields: dict[str, _Field] = {}
         self.intro: list[str] = []
-        self.doubts: list[Doubt] = []
+        self.warnings: list[PlanWarning] = []
         self.problem = ""
         self.problem_number = 0
 
@@ -516,7 +518,7 @@ class _StoryReader:
             self._doubt(f"{id} names no criteria, no verification and no tasks")
         if self.problem:
             number = self.problem_number or self.fields["verification"].number
-            self.doubts.append(Doubt(f"{id} cannot be verified: {self.problem}", number))
+            self.warnings.append(PlanWarning(f"{id} cannot be verified: {self.problem}", number))
         role, want, benefit = _wish(self.intro)
         return Story(
             id,
@@ -575,7 +577,7 @@ class _StoryReader:
         if near == misspelt.VERIFICATION:
             self._unreadable(misspelt.unread_field(name, near), number)
         else:
-            self.doubts.append(Doubt(misspelt.unread_field(name, near), number))
+            self.warnings.append(PlanWarning(misspelt.unread_field(name, near), number))
 
     def _unreadable(self, message: str, number: int) -> None:
         if not self.problem:
@@ -600,10 +602,10 @@ class _StoryReader:
         elif name == "verification":
             self.problem = "it has two verifications"
         else:
-            self.doubts.append(Doubt("this is given twice, and only the first one counts", field.number))
+            self.warnings.append(PlanWarning("this is given twice, and only the first one counts", field.number))
 
     def _doubt(self, message: str) -> None:
-        self.doubts.append(Doubt(message, self.number))
+        self.warnings.append(PlanWarning(message, self.number))
 
     def _criteria(self) -> Iterator[str]:
         field = self.fields.get("criteria")
@@ -625,7 +627,7 @@ class _StoryReader:
             return None
         found = read_verification(field.value, field.number, field.lines, criteria)
         self.problem = self.problem or found.problem
-        self.doubts += [Doubt(message, number) for number, message in found.doubts]
+        self.warnings += [PlanWarning(message, number) for number, message in found.warnings]
         return None if self.problem else found.check
 
     def _tasks(self) -> tuple[str, ...]:
@@ -636,7 +638,7 @@ class _StoryReader:
         way_out = "name each story, as in `US-1, US-2`"
         found = self._named_in("depends", item_ids.STORY_IDS, f"in `Depends on` is not read: {way_out}")
         if id in found:
-            self.doubts.append(Doubt(f"{id} depends on itself", self.fields["depends"].number))
+            self.warnings.append(PlanWarning(f"{id} depends on itself", self.fields["depends"].number))
         return tuple(one for one in found if one != id)
 
     def _named_in(self, name: str, ids: re.Pattern[str], told: str) -> tuple[str, ...]:
@@ -653,7 +655,7 @@ class _StoryReader:
         field = self.fields.get("priority")
         found = _NUMBER.fullmatch(field.value.strip("`* ")) if field else None
         if field and not found:
-            self.doubts.append(Doubt(f"`{field.value[:60]}` is not a priority such as 1", field.number))
+            self.warnings.append(PlanWarning(f"`{field.value[:60]}` is not a priority such as 1", field.number))
         return int(found[1]) if found else 1
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from raymond.loops.formats import document, queue_item
 from raymond.loops.formats.document import Line, Section
-from raymond.loops.formats.queue_item import Doubt, Item
+from raymond.loops.formats.queue_item import Item, PlanWarning
 from raymond.patterns import regex
 
 TITLE = "Next Steps"
@@ -24,7 +24,7 @@ class Queue(Struct, frozen=True):
     """The items of a text in their order, and what is odd about them."""
 
     items: tuple[Item, ...]
-    doubts: tuple[Doubt, ...]
+    warnings: tuple[PlanWarning, ...]
     section: tuple[int, int] | None
     """Where the body of the section is, or None when there is none."""
 
@@ -124,39 +124,41 @@ class _Splitter:
 def read(text: str) -> Queue:
     """The queue of a session log. Never raises: a text without the section has an empty queue."""
     counts, comment = document.uncommented(text)
-    doubts: list[Doubt] = []
+    warnings: list[PlanWarning] = []
     if comment >= 0:
         line = text.count("\n", 0, comment) + 1
-        doubts.append(Doubt("this comment is not closed, so what follows is part of it", line))
+        warnings.append(PlanWarning("this comment is not closed, so what follows is part of it", line))
     section = document.find(counts, TITLE)
     if section is None:
-        return Queue((), tuple(doubts), None)
+        return Queue((), tuple(warnings), None)
     span = (section.body, section.end)
     if is_nothing(counts[section.body : section.end]):
-        return Queue((), tuple(doubts), span)
+        return Queue((), tuple(warnings), span)
     splitter = _Splitter(counts, section)
-    items = [item for block in splitter.blocks() if (item := _item(text, block, doubts))]
+    items = [item for block in splitter.blocks() if (item := _item(text, block, warnings))]
     if splitter.fence and section.end == len(text) and document.open_fence(counts):
-        doubts.append(Doubt("this block of code is not closed, so what follows is part of it", splitter.fence))
+        warnings.append(PlanWarning("this block of code is not closed, so what follows is part of it", splitter.fence))
     if splitter.stray and not items:
-        doubts.append(Doubt(f"there is text under `{TITLE}`, but no item begins with a number or `-`", splitter.stray))
-    return Queue(tuple(items), tuple(sorted(doubts, key=lambda doubt: doubt.line)), span)
+        warnings.append(
+            PlanWarning(f"there is text under `{TITLE}`, but no item begins with a number or `-`", splitter.stray)
+        )
+    return Queue(tuple(items), tuple(sorted(warnings, key=lambda warning: warning.line)), span)
 
 
-def _item(text: str, block: _Block, doubts: list[Doubt]) -> Item | None:
+def _item(text: str, block: _Block, warnings: list[PlanWarning]) -> Item | None:
     """The item of a block, or None when it has no title."""
     head = queue_item.read_head(block.first.text[block.bullet.end() :])
     metadata, details = queue_item.NO_METADATA, ""
-    found = head.doubts
+    found = head.warnings
     if block.rest:
         metadata, details, wrong = queue_item.read_metadata(block.rest)
-        doubts += [Doubt(message, number) for number, message in wrong]
+        warnings += [PlanWarning(message, number) for number, message in wrong]
     if not head.title:
         found += ("an item without a title is left out",)
     elif head.verification.kind == "task-loop" and not metadata.tasks:
         found += ("`[VERIFY: task-loop]` names no tasks: add a line `- Tasks: 1.4.1`",)
     if found:
-        doubts += [Doubt(message, block.number) for message in found]
+        warnings += [PlanWarning(message, block.number) for message in found]
     if is_nothing(head.title):
         return None
     start, end = block.first.start, block.stop
@@ -184,11 +186,11 @@ def runnable(items: Iterable[Item]) -> list[Item]:
     return [one for one in items if not (one.ticked or one.proposed or one.verification.kind == "blocked")]
 
 
-def doubts_of(item: Item, text: str, doubts: Iterable[Doubt]) -> list[Doubt]:
-    """The doubts about one item of the text that it was read from."""
+def warnings_of(item: Item, text: str, warnings: Iterable[PlanWarning]) -> list[PlanWarning]:
+    """The warnings about one item of the text that it was read from."""
     first = text.count("\n", 0, item.start) + 1
     last = first + item.raw.rstrip("\n").count("\n")
-    return [one for one in doubts if first <= one.line <= last]
+    return [one for one in warnings if first <= one.line <= last]
 
 
 def key(item: Item) -> str:

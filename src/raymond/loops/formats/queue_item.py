@@ -118,7 +118,7 @@ class Item(Struct, frozen=True):
         return (Check(run=self.verification.command),)
 
 
-class Doubt(Struct, frozen=True):
+class PlanWarning(Struct, frozen=True):
     """Something in a queue that may not mean what its author thinks."""
 
     message: str
@@ -142,7 +142,7 @@ class Head(Struct):
     priority: int = 1
     ticked: bool = False
     proposed: bool = False
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class _HeadReader:
@@ -255,7 +255,7 @@ class _HeadReader:
         self._doubt(f"{message}, so the item is not verified")
 
     def _doubt(self, message: str) -> None:
-        self.head.doubts += (message,)
+        self.head.warnings += (message,)
 
     def title(self, rest: str) -> str:
         """The title, of which `rest` is what follows the tags."""
@@ -403,10 +403,10 @@ NO_METADATA = Metadata()
 
 
 def read_metadata(lines: Iterable[tuple[int, Line]]) -> tuple[Metadata, str, list[tuple[int, str]]]:
-    """Metadata, details, and doubts with the number of their line."""
+    """Metadata, details, and warnings with the number of their line."""
     values: dict[str, Any] = {}
     details: list[str] = []
-    doubts: list[tuple[int, str]] = []
+    warnings: list[tuple[int, str]] = []
     fence = ""
     for number, line in lines:
         was_fence = fence
@@ -415,9 +415,9 @@ def read_metadata(lines: Iterable[tuple[int, Line]]) -> tuple[Metadata, str, lis
         found = None if is_code or ":" not in line.text else _LINE.match(line.text)
         if not found:
             details.append(line.text if is_code else line.text.rstrip())
-        elif doubt := _take(values, found[1].lower(), found[2].strip().removeprefix("**").strip()):
-            doubts.append((number, doubt))
-    return (Metadata(**values) if values else NO_METADATA), _dedented(details) if details else "", doubts
+        elif warning := _take(values, found[1].lower(), found[2].strip().removeprefix("**").strip()):
+            warnings.append((number, warning))
+    return (Metadata(**values) if values else NO_METADATA), _dedented(details) if details else "", warnings
 
 
 def _inner_fence(text: str, fence: str) -> str:
@@ -431,7 +431,7 @@ def _inner_fence(text: str, fence: str) -> str:
 
 
 def _take(values: dict[str, Any], key: str, text: str) -> str:
-    """Note what one line sets; the doubt about it, if any."""
+    """Note what one line sets; the warning about it, if any."""
     name = _FIELDS[key]
     text = text.strip("`").strip() if name not in _LISTS else text
     value = _READERS[name](text)
@@ -440,9 +440,9 @@ def _take(values: dict[str, Any], key: str, text: str) -> str:
     if name in _LISTS:
         values[name] = (*values.get(name, ()), *value)
         return ""
-    doubt = f"`{key}` is given twice, and only the first one counts" if name in values else ""
+    warning = f"`{key}` is given twice, and only the first one counts" if name in values else ""
     values.setdefault(name, value)
-    return doubt
+    return warning
 
 
 def _timeout(text: str) -> float | None:

@@ -33,7 +33,7 @@ class Verification(Struct):
     seal: tuple[str, ...] = ()
     may: tuple[str, ...] = ()
     problem: str = ""
-    doubts: list[tuple[str, int]] = []
+    warnings: list[tuple[str, int]] = []
     """What is odd, and where."""
 
 
@@ -58,10 +58,10 @@ class _Reader:
     def problem(self, message: str, at: int) -> None:
         message = f"its check cannot be read: {message}"
         self.found.problem = self.found.problem or message
-        self.found.doubts.append((message, at))
+        self.found.warnings.append((message, at))
 
-    def doubt(self, message: str, at: int) -> None:
-        self.found.doubts.append((message, at))
+    def warn(self, message: str, at: int) -> None:
+        self.found.warnings.append((message, at))
 
     def first(self, start: int, stop: int) -> None:
         """The rest of the line with the name of the field."""
@@ -127,11 +127,11 @@ class _Reader:
         elif key in self.values:
             self._twice(key, at)
         elif key == "type" and bare.lower() not in ("command", "manual", "none"):
-            self.doubt(f"`{_cut(bare)}` is not a type of verification: it is `command` or `manual`", at)
+            self.warn(f"`{_cut(bare)}` is not a type of verification: it is `command` or `manual`", at)
         elif key == "timeout" and not durations.parse(bare):
-            self.doubt(f"`{_cut(bare)}` is not a duration such as 120s, so the default counts", at)
+            self.warn(f"`{_cut(bare)}` is not a duration such as 120s, so the default counts", at)
         elif key == "retries" and not _RETRIES.fullmatch(bare):
-            self.doubt(f"`{_cut(bare)}` is not a number of retries, so the default counts", at)
+            self.warn(f"`{_cut(bare)}` is not a number of retries, so the default counts", at)
         else:
             self.values[key] = value if key in ("command", "expected") else bare.lower()
 
@@ -139,7 +139,7 @@ class _Reader:
         if key in ("command", "expected", "type"):
             self.problem(f"`{key}` is given twice", at)
         else:
-            self.doubt(f"`{key}` is given twice, and only the first one counts", at)
+            self.warn(f"`{key}` is given twice, and only the first one counts", at)
 
     def end(self, at: int) -> Verification:
         """What all lines say together."""
@@ -177,7 +177,7 @@ class _Reader:
             if self.found.is_manual:
                 self._criterion(text)
             else:
-                self.doubt(f"`{_cut(text)}` is not read: a verification has {', '.join(KEYS)}", at)
+                self.warn(f"`{_cut(text)}` is not read: a verification has {', '.join(KEYS)}", at)
 
     def _expected(self, at: int) -> dict[str, Any]:
         if "expected" not in self.values:

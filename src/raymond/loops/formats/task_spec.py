@@ -11,7 +11,7 @@ from msgspec import Struct
 from raymond.language.check import Check
 from raymond.loops.formats import document, item_ids, misspelt, task_check
 from raymond.loops.formats.document import Mask
-from raymond.loops.formats.queue_item import Doubt
+from raymond.loops.formats.queue_item import PlanWarning
 from raymond.patterns import regex
 
 Status: TypeAlias = Literal["planned", "in progress", "complete", "blocked"]
@@ -95,7 +95,7 @@ class Spec(Struct, frozen=True):
     """The tasks of a text in their order, and what is odd about them."""
 
     tasks: tuple[Task, ...]
-    doubts: tuple[Doubt, ...]
+    warnings: tuple[PlanWarning, ...]
 
 
 # Where tasks and their fields are
@@ -300,14 +300,14 @@ def _unbold(title: str) -> str:
 
 
 class _Reader:
-    """Reads one text; doubts are noted on the way."""
+    """Reads one text; warnings are noted on the way."""
 
     def __init__(self, text: str) -> None:
         self.layout = Layout(text)
         self.text = text
         self.mask = self.layout.mask.text
         self.endings = [found.start() for found in re.finditer("\n", text)]
-        self.doubts: list[Doubt] = []
+        self.warnings: list[PlanWarning] = []
 
     def spec(self) -> Spec:
         for message, at in self.layout.strange:
@@ -321,13 +321,13 @@ class _Reader:
             if first is not task:
                 self._doubt(f"the task {task.id} is also in line {first.line}: an id is for one task", place.start)
         self._left_open()
-        return Spec(tuple(all_tasks), tuple(sorted(self.doubts, key=lambda doubt: doubt.line)))
+        return Spec(tuple(all_tasks), tuple(sorted(self.warnings, key=lambda warning: warning.line)))
 
     def _line(self, at: int) -> int:
         return bisect_left(self.endings, at) + 1
 
     def _doubt(self, message: str, at: int) -> None:
-        self.doubts.append(Doubt(message, self._line(at)))
+        self.warnings.append(PlanWarning(message, self._line(at)))
 
     def _left_open(self) -> None:
         mask = self.layout.mask
@@ -410,7 +410,7 @@ class _Reader:
     def verification(self, field: Field, limit: int, values: dict[str, Any]) -> None:
         stop = self.layout.stop(field, limit)
         found = task_check.read(self.text, self.mask, field.value, field.stop, stop)
-        for message, at in found.doubts:
+        for message, at in found.warnings:
             self._doubt(message, at)
         problem = values.get("problem") or found.problem
         values.update(
@@ -470,7 +470,7 @@ _FIELDS = {
 
 @lru_cache(64)
 def read(text: str) -> Spec:
-    """The tasks of a spec. Never raises: what cannot be read is a doubt, and a `problem` of its task."""
+    """The tasks of a spec. Never raises: what cannot be read is a warning, and a `problem` of its task."""
     return _Reader(text).spec()
 
 
