@@ -16,7 +16,7 @@ _COMMAND = re.compile(r"(?:\braymond [^`;]*|--[a-z][a-z-]* '?)$")
 """What stands before a value that is part of a command."""
 _OURS = re.compile(
     r"(\w+(\.\w+|\[0\])*\.)?(id|workflow_id)|document\['(workflow_id|agent)'\]|(begun|event|asked)\.agent|self\._asked"
-    r"|pasted\.\w+\(.*\)|more\((loop\.)?run\)|_allowing\(.*\)|_dollars\(.*\)|_going\(.*\)|_list\(waiting\)|max\(.*\)|durations\.written\(.*\)"
+    r"|pasted\.\w+\(.*\)|limit_flag\((loop\.)?run\)|_allow_flags\(.*\)|_dollars_for_flag\(.*\)|_goto_flag\(.*\)|_list\(waiting\)|max\(.*\)|durations\.written\(.*\)"
     r"|(\w+\.)*loop|verb|\w+\.docs_flag|len\(rows\) \+ left|__version__|rules\.max_budget|given\.max_budget|done \+ given|f?'.*'( if .*)?|.* if self\._run else 'ID'"
 )
 """Ids of runs and agents, which have letters, digits, _ and - only; numbers; names of loops and verbs; what is quoted."""
