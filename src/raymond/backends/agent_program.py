@@ -59,6 +59,9 @@ _LONE = regex(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
+# What a person may set for the agents' programs: the tables `[backends.claude]` and `[backends.codex]`
+
+
 class ProgramOptions(Struct, frozen=True, kw_only=True):
     """How a person wants a program to be started."""
 
@@ -126,6 +129,9 @@ def _root(setting: str) -> str:
     return re.split(r"[.=]", setting)[0].strip(" \t\"'")
 
 
+# The instructions that a project keeps for agents: handed on where its settings are not used. They are only text
+
+
 def read_instructions(cwd: str, name: str, most: int) -> str:
     """What the file `name` says at the top level of the project and in `cwd`, at most `most` bytes of each."""
     return "\n\n".join(_sections(cwd, name, most))
@@ -142,6 +148,9 @@ def _sections(cwd: str, name: str, most: int) -> Iterator[str]:
             said = files.contents(real, most).decode("utf-8", "ignore").strip()
             if said:
                 yield f"Contents of {path} (project instructions, checked into the codebase):\n\n{said}"
+
+
+# Who pays for turns, told apart without telling a key
 
 
 class Payer(Struct, frozen=True, kw_only=True):
@@ -184,6 +193,9 @@ def digest(parts: Iterable[str]) -> str:
 def host(address: str) -> str:
     """The host in an address, without anything that could be a password."""
     return address.rpartition("//")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+
+
+# Lines of JSON from a program that may print anything
 
 
 def decode(line: bytes) -> dict[str, Any]:

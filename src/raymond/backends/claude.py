@@ -1,4 +1,8 @@
-"""Claude Code: what to start for a turn, in which folder its settings and sessions are, and what it may touch."""
+"""Claude Code: what to start for a turn, in which folder its settings and sessions are, and what it may touch.
+
+What a turn may do in Raymond's own places is JSON of its own, apart from the tools a workflow names: nothing written
+there can end a rule early.
+"""
 
 import contextlib
 import glob

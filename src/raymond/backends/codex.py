@@ -2,6 +2,13 @@
 
 Left to itself it writes into the user's settings that every project is trusted in which it may edit, and uses what it
 finds there. What it is told for one turn it neither asks about nor writes down.
+
+Its output says in words why a turn failed; the record of the conversation, which is complete by then, names the error.
+So the record decides, and the words only where it is silent.
+
+Its own sandbox for turns that may edit, `workspace-write`, lets commands change all that lies in the working directory
+or in /tmp, files of Raymond's included. So it gets a permission profile instead: the same sandbox with these files
+read-only. A profile replaces what the user's settings say of that sandbox, so that is carried over.
 """
 
 import os
@@ -102,6 +109,9 @@ def _projects(level: str, *folders: str) -> str:
     return f"projects={{{','.join(named)}}}"
 
 
+# The sandbox in which Codex runs the commands of a turn that may edit
+
+
 def sandbox_flags(turn: Turn, places: Places, own: Mapping[str, Any]) -> list[str]:
     """The sandbox for `turn`; `own` is what the user's settings say of it."""
     kept = list(dict.fromkeys(_kept((*places.hidden, *places.readable, *places.fixed))))
@@ -141,6 +151,9 @@ def _added(folders: Iterable[str]) -> list[str]:
 def _inside(path: str, folder: str) -> bool:
     path, folder = os.path.realpath(path), os.path.realpath(folder)
     return os.path.commonpath([path, folder]) == folder
+
+
+# Codex: what to start for a turn, what its output means, and what it recorded of a conversation
 
 
 class Codex:

@@ -1,4 +1,8 @@
-"""`replies.yaml`: what a scripted agent says, state by state."""
+"""`replies.yaml`: what a scripted agent says, state by state.
+
+`scripted` answers in this process, for speed; `scripted-program` starts `raymond.testing.fake_claude` for
+every turn, which speaks Claude's stream-json, so that everything that can happen to a real program really happens.
+"""
 
 import os
 import sys

@@ -23,7 +23,6 @@ _WORK, _PATIENCE = 2.0, 10.0
 _SAFE = regex(r"[\w@%+=,./-]+")
 """Words that mean the same in every shell, quoted or not; others are not offered."""
 
-
 BASH = r"""_raymond_completion() {
     local program kind value told
     COMPREPLY=()

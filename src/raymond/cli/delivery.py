@@ -15,7 +15,6 @@ from raymond.text import visible
 SHOWN = 20
 """Processes that are shown."""
 
-
 _SHOWN = ("not_a_choice", "changed")
 """Refusals whose hint is to look at the question."""
 

@@ -19,7 +19,6 @@ from raymond.verifier.assignment import Found
 _WARNING = ("id", "message", "file", "line", "column", "hint")
 _PROGRAM = ("name", "version", "payer", "path", "host")
 
-
 ENDS = "nothing was started\n"
 
 

@@ -41,16 +41,13 @@ GROUPS = (TASK, ONE, MANY, CHECKS, AGENTS, LIMITS, RIGHTS, GIT, TOLD)
 Called = TypeVar("Called", bound=Callable[..., Any])
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
-
 _EVERY = "raymond.help.every"
 
 _Typed = dict[str, Any]
 """Settings of a run as they were typed, by their names; those that were not are None, false or empty."""
 
-
 _WORKFLOW = click.argument("path", type=click.Path(readable=False), shell_complete=values.complete_workflow)
 """The loader says it better if it cannot be read."""
-
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "id": lambda value: arguments.check_text(value, "--id"),

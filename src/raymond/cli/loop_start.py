@@ -43,7 +43,6 @@ LIMITS_OF_LOOPS = {
 """The flag that limits what a loop counts, what holds without it, and what it counts."""
 _ITEMS, _ALL = (SESSION, TASKS, STORIES), (SESSION, TASKS, STORIES, RALPH)
 
-
 _ROWS = rows(Settings)
 DOCS = flag_of(_ROWS["docs"])
 _OF_RALPH = {
@@ -52,7 +51,6 @@ _OF_RALPH = {
     ),
 }
 """What means something else where there are no items."""
-
 
 _ONCE = ("id", "id_", "since", "source", "yes", "dry_run", "detach", "as_json", "resumes", "starts", "wait")
 """Parameters that say nothing about the next start."""

@@ -12,6 +12,9 @@ _RELATIVE_PATH = r"(?<![\w./~-])\.\.?/[\w.+@%/-]+"
 """A path in the rest of a command that is named from the directory that one is in."""
 
 
+# Texts that will be journaled, shown and sent to a model: refused when they contain a secret
+
+
 def check_text(text: str, what: str) -> str:
     """`text`, unless it contains a secret; `what` names it in the error."""
     if not isinstance(text, str):
@@ -32,6 +35,9 @@ def check_text(text: str, what: str) -> str:
     return text
 
 
+# Paths that will be journaled: refused when they are not text
+
+
 def check_path(path: str, what: str, hint: str = "rename it") -> str:
     """`path`, if it is UTF-8; `what` names it in the error."""
     if not is_text(path):
@@ -44,6 +50,9 @@ def real_root(root: str) -> str:
     if not os.path.isdir(root):
         raise UsageError(f"there is no directory `{root}`", hint="--root names one that agents may `cd` to")
     return check_path(os.path.realpath(root), "--root")
+
+
+# Whom a run notifies, as it was meant where it was said
 
 
 def notify_target(target: str) -> str:

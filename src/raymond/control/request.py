@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 TAKEN_WITHIN = 3.0
 """Seconds to wait for the process that drives a run."""
 
-
 ANSWERED_WITHIN = 30.0
 """Seconds to wait for its reply to what only counts while the sender is there."""
 _SPARE = 4096
@@ -56,6 +55,9 @@ _WHAT = {"answer": "the answer", "move": "the input", "result": "the result"}
 _TOO_LONG = "put it into a file, and give the path of the file instead of its text"
 _BY_SENDER = ("from_step", "needs_person", "needs_review")
 """Refusals that are journaled, because it matters who tried: by the driver of the run when it has one."""
+
+
+# Bring a request to a run: to the process that drives it, or into its journal when nobody does
 
 
 class Taken(Struct, frozen=True):

@@ -31,7 +31,6 @@ ANSWERED = "answered"
 STOPPING = "stopping"
 """The status of a run that was stopped, until its running steps have ended."""
 
-
 _SIGINT = 2
 """On every system; the module `signal` would only be imported for it."""
 

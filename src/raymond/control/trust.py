@@ -27,7 +27,6 @@ USES = {"claude": (".claude", ".mcp.json"), "codex": (".codex",)}
 _MAX_BYTES = 1 << 20
 _READABLE = (".mcp.json", "settings.json", "settings.local.json", "config.toml", "hooks.json")
 
-
 _COMMANDS = (
     "apiKeyHelper",
     "awsAuthRefresh",

@@ -55,6 +55,9 @@ def notes(run: Run, now: float) -> list[str]:
     ]
 
 
+# Look at the program of a backend that nobody has named before its first turn, as a start does
+
+
 class Lookout:
     """Finds the programs that answer from now on, and remembers which cannot be used."""
 

@@ -50,12 +50,18 @@ _MOST_CHANGES = 3
 _CHANGE_WORDS = {"changed": "changed", "new": "is new", "gone": "is gone"}
 
 
+# Text of a step on a terminal: nothing in it moves the cursor, changes colours or turns letters round
+
+
 def plain(text: str) -> str:
     """`text` without control sequences and control characters; a tab becomes a space."""
     if text.isascii() and text.isprintable():
         return text
     text = _CONTROLS.sub("", _SEQUENCES.sub("", text.replace("\t", " ")))
     return _SURROGATES.sub("\ufffd", text)
+
+
+# Text that somebody else wrote and a person decides on: shown so that nothing of it is hidden
 
 
 def _named_lines(told: Iterable[tuple[str, str]]) -> list[str]:

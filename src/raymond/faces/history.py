@@ -417,7 +417,7 @@ def _conversation_entry(head: str, parts: Sequence[tuple[str, str]], notes: Sequ
 
 
 def said(lines: Sequence[Mapping[str, object]], shown: int = 0) -> list[tuple[str, str]]:
-    """What a step was sent, did and said, in the order of `NAMES`, without what the first `shown` lines tell.
+    """What a step was sent, did and said, in the order of `PARTS`, without what the first `shown` lines tell.
 
     What it did is in the order in which it happened: tools, or `worked` when texts are among them.
     """

@@ -47,12 +47,10 @@ _RED_LINES = 10
 MARGIN = "    | "
 """Before lines of others, and before what a line of ours has no room for."""
 
-
 _FAILURES = frozenset((StepFailed, AgentFailed))
 
 _LOGGED_OUTPUT = ("print", "tool", "text", "note")
 """What steps do that is kept: pieces of texts and signs of life are for those who watch."""
-
 
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 

@@ -62,6 +62,9 @@ _MOVES = (AgentStarted, AgentMoved, AgentCalled, AgentReturned, AgentWoke, WaitS
 _STYLES = {AgentFailed: "red", StepFailed: "red", BackendClosed: "yellow", RunStopped: "yellow", RunEnded: "bold"}
 
 
+# What a kind of run adds to the live view: rows of its own, and what Enter means below a question
+
+
 class Board(Protocol):
     """Rows between the header of the block and its agents."""
 

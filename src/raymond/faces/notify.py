@@ -38,7 +38,6 @@ _ENDING_WORDS = {
     "running": "is interrupted",
 }
 
-
 _CLOSING_WORDS = {
     "limit": "has reached a usage limit",
     "auth": "is not logged in, or not paid for",

@@ -24,7 +24,6 @@ from raymond.views.status import is_checking, is_judged, run_status, why_red
 PACE = 4
 """Pictures of the spinner in a second."""
 
-
 _MARKS = {ASKING: "?", PAUSED: "=", SLEEPING: "z"}
 
 _KEPT_WORDS = 1000

@@ -546,6 +546,9 @@ def lasted(run: Run, now: float = 0.0) -> str:
     return durations.show(max(0.0, (now or run.now) - run.started_at))
 
 
+# What keeps an agent from continuing, in a few words
+
+
 def waiting_for(run: Run, agent: Agent, moment: Callable[[float], str | None]) -> str:
     """What keeps an agent that could start from starting; `moment` writes a time."""
     pool = agent.pool

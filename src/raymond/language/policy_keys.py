@@ -353,7 +353,6 @@ def _pattern(document: Document, path: Path, value: dict[str, Any], pattern: str
 workspace, net = _choice(*WAYS), _choice(*NETS)
 """Where agents work, and whether they have the network there."""
 
-
 KEYS: dict[str, Reader] = {
     "allowed_transitions": _allowed,
     "backend": text,

@@ -102,7 +102,6 @@ class Result(Struct, frozen=True, kw_only=True, tag="result", omit_defaults=True
 
 Transition: TypeAlias = Goto | Reset | Call | Function | Fork | Wait | Ask | Result
 
-
 AttributeKind: TypeAlias = Literal[
     "state",  # the name of a state
     "duration",

@@ -66,7 +66,7 @@ def _table(check: Check) -> dict[str, Any]:
 
 
 def read_checks(text: str) -> tuple[Check, ...]:
-    """The checks in what `written` made."""
+    """The checks in what `as_gate` made."""
     if not text.startswith('[{"'):
         return (Check(run=text),) if text else ()
     return tuple(_check(one) for one in json.loads(text))

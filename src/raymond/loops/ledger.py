@@ -24,7 +24,6 @@ PENDING, PLANNED = "pending", "planned"
 DONE = (PASSED, NO_CHANGE, OWN_CHECK, UNCHECKED, PENDING, PLANNED, ACCEPTED)
 """The verdicts of items that are done."""
 
-
 _LISTED = 200
 """Titles of what is left or was passed over that are handed on, and the characters of each."""
 REPLY = 8_000

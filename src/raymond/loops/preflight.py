@@ -44,7 +44,6 @@ _SHELL = frozenset("! . : [ [[ cd command eval exec exit export for if set sourc
 """Words of the shell that are no programs."""
 EXAMPLE = "write a section `## Next Steps` with items such as `1. [VERIFY: make test] Add a login page`"
 
-
 _INIT = "go to your project, or raymond -C DIR ...; in a new one: git init && git add -A && git commit -m 'Start'"
 
 _NOTHING = "has nothing that can be worked on"

@@ -22,7 +22,6 @@ PROPOSED = "proposed by an agent; --accept-proposed runs it"
 _LONGEST, _LONGEST_OF_ALL = 10_000, 50_000
 """Characters of one check, and of all checks of an item: they are handed on from step to step."""
 
-
 _UNSEEN = regex(r"\b(?:case|select|for|function|coproc)\b|\$\{[^}]*['\"]")
 """What sets variables, or ends, where a reader of single commands does not see it."""
 _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")

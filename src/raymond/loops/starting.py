@@ -51,7 +51,6 @@ WORKFLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "session")
 PLAIN = os.path.join(os.path.dirname(WORKFLOW), "ralph")
 """The workflow of the plain loop."""
 
-
 DENIED = (
     *("Bash(git push --force:*)", "Bash(git push -f:*)", "Bash(git push --mirror:*)", "Bash(git push --delete:*)"),
     *("Bash(git push * --force*)", "Bash(git push * -f)", "Bash(git push * --mirror*)", "Bash(git push * +*)"),
@@ -69,7 +68,6 @@ _NEEDED = {
 """The states that a workflow has to have: the loop itself sends agents there."""
 _NO_ACCOUNT = "without an account: --replies FILE, e.g. with `WORK: ITERATION_COMPLETE`"
 
-
 _PLACED = (
     "WORK.md",
     "REJECTED.md",
@@ -81,7 +79,6 @@ _PLACED = (
     "BEFORE.py",
 )
 """The states in which agents work, and those that have nothing but a gate."""
-
 
 _held: dict[str, int] = {}
 """The locks that this process holds: path -> descriptor."""

@@ -315,7 +315,7 @@ def _escaped(value: str) -> str:
 
 
 def leave(code: int = 0) -> NoReturn:
-    """End at once, with what was printed."""
+    """End at once, with what was printed: to take down all that was loaded would be a tenth of a script's work."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

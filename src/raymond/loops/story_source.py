@@ -31,7 +31,6 @@ _PROPOSED = (
     "its tasks are proposed by an agent: look at {where}, remove the lines **Proposed:** yes, or --accept-proposed"
 )
 
-
 _UNCHECKED = "{task} has no check, so {id} cannot be verified{how}: give it a **Verification:**{or_else}"
 
 _UNJUDGED = "a person has to judge it"

@@ -41,6 +41,9 @@ LONGEST_LABEL = 40
 _CUT = "..."
 
 
+# A file that is shown with a question
+
+
 class AskedFile(Struct, frozen=True):
     """What the file was when the agent asked: whoever answers sees that, or is told that it is another one."""
 
@@ -50,6 +53,9 @@ class AskedFile(Struct, frozen=True):
     sha256: str
     folder: str = ""
     """That directory on this machine, if the agent finds it at another path."""
+
+
+# Outcome: how an agent ended, and what of its result is held in memory
 
 
 class Outcome(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):

@@ -98,7 +98,6 @@ _BY_A_PERSON = (JournalCut, RunMoved, WorkflowChanged)
 _NOWHERE = Visit("")
 """The visit of an agent that has not entered its first state."""
 
-
 Change: TypeAlias = Callable[[Run, Any], object]
 
 

@@ -76,7 +76,6 @@ LIMIT_UNKNOWN = 900.0
 LIMIT_LONGEST = 400 * 86400.0
 """Seconds; a reset time further away than this is taken as a mistake of the program that reported it."""
 
-
 LONGEST = 4 << 10
 """Characters of an error: it is journaled, shown and sent to models."""
 

@@ -179,6 +179,9 @@ Ending: TypeAlias = Output | Failure | Interruption | Checked | SealTaken | Judg
 Input: TypeAlias = Begin | Started | Named | Ending | Tick | Stop
 
 
+# What a step cost, as its event says it
+
+
 def cost_of(spent: Spending, denied: tuple[str, ...] = ()) -> dict[str, Any]:
     """The cost fields for the event of a step that ended."""
     return {

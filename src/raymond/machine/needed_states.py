@@ -12,6 +12,8 @@ from raymond.machine.agent import Agent
 from raymond.machine.events import WorkflowChanged
 from raymond.machine.run import Run
 
+# Continue with today's files instead of the snapshot: which states are needed, and their new names
+
 
 def change_workflow(run: Run, workflow: Workflow, digest: str, renamed: Mapping[str, str]) -> WorkflowChanged:
     """The event that switches the run to `workflow`; refused when a state that an agent needs is gone."""

@@ -53,7 +53,7 @@ def rules_of_state(run: Run, state: State, agent: Agent) -> Policy:
 
 
 def with_values(rules: Policy, values: Mapping[str, str]) -> Policy:
-    """`rules` with the values of their variables; a value that cannot be read is not set, see `problem`."""
+    """`rules` with the values of their variables; a value that cannot be read is not set, see `late_problem`."""
     return replace(rules, **_read_late(rules, values)[0])
 
 

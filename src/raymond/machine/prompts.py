@@ -22,7 +22,6 @@ BLOCKED = "(Some tools you needed were denied. Someone has reviewed this and may
 CAPPED = "(Your last turn reached its cost limit. More budget is available now: continue where you left off.)"
 INTERRUPTED = "(Your last attempt was interrupted. Its changes may already be in the working tree.)"
 
-
 _SAY_WHY = (
     "If the task itself needs them, say why in your reply, before the tag: a person will read it beside the difference."
 )

@@ -43,7 +43,6 @@ _LONGEST = 1000
 _SHOWN = 10
 """Agents that are named in place of one that does not exist."""
 
-
 Kind: TypeAlias = Literal[
     "answer", "stop", "pause", "retry", "move", "result", "give_up", "limits", "resume", "cancel", "accept", "reject"
 ]

@@ -7,34 +7,25 @@ from raymond.redaction.patterns import compiled
 
 _ESCAPE = r'\\\\*+(?:u[0-9a-fA-F]{4}|["/bfnrt])?'
 
-
 _START = r"(?<!\\)\\"
-
 
 _SIMPLE = {'\\"': '"', "\\/": "/", "\\b": "\b", "\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t"}
 
-
 _NUMBERED = r"\\u[0-9a-fA-F]{4}"
 
-
 _OPEN = r"(?:u[0-9a-fA-F]{0,3})?"
-
 
 STABLE = r"[ !#-%(-*,-.0-;?-\[\]-~]+"
 """Characters that an escape never stands for: where they are in the unescaped text, they are in the text itself. That
 makes it safe to search the text itself first."""
 
-
 DEEPEST = 4096
 """Backslashes that an escape may begin with: twelve levels of nesting have fewer."""
 
-
 _BLOCK = 1024
-
 
 _FEW = 64
 """Characters for each backslash, of a text that has few."""
-
 
 _UNREAD = "\ufffd"
 

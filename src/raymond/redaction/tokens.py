@@ -48,18 +48,14 @@ def _begins(shape: Shape) -> str:
 
 _IN_ANY_CASE = [shape for shape in SHAPES if shape.any_case]
 
-
 _SMALL = [begin for shape in _IN_ANY_CASE for begin in shape.begins]
 
-
 _ESCAPED = [(shape.escaped, shape) for shape in SHAPES if shape.escaped]
-
 
 _BY_HINT = {
     hint: [shape for shape in SHAPES if shape.hint == hint and not shape.any_case]
     for hint in dict.fromkeys(shape.hint for shape in SHAPES if not shape.any_case)
 }
-
 
 _LONGEST = max(len(begin) for shape in SHAPES for begin in shape.begins)
 

@@ -12,19 +12,15 @@ from raymond.redaction.patterns import compiled
 LEAST = 12
 """Characters a value must have: shorter ones occur in any text by chance."""
 
-
 _NAME = regex(
     r"KEY|TOKEN|SECRET|PASS(?!ENGER)|PWD|CREDENTIAL|COOKIE|WEBHOOK|AUTH(?!OR(?!I[ZS]))|(?:^|_)(?:PAT|DSN)(?:_|$)",
     re.IGNORECASE,
 )
 
-
 _HARMLESS = frozenset(("PWD", "OLDPWD", "RAYMOND_STEP_KEY"))
 """Names that look like those of secrets: two directories, and what a step names its work by."""
 
-
 _PIECES = r'(?:["\r\n]|\\[rn])+'
-
 
 _FRAME = " \t\r\n\"'\\"
 """Characters around a value that are not part of it: quotation marks from an env file would match those of JSON."""
@@ -33,33 +29,24 @@ _FRAME = " \t\r\n\"'\\"
 # A value like this could match across the strings of a JSON line and break its syntax; its pieces still count.
 _SYNTAX = r'"\s*[,:\]}\s]|[,:\[{\s]\s*"'
 
-
 _URL = r"[A-Za-z][A-Za-z0-9+.\-]*://(?:[^\s/:@]*:(?P<password>[^\s/]+)@)?"
-
 
 _NUMBER = (
     r"[\d\s.,:;_+\-/()\[\]{}%]+|[+\-]?[\d.,_]+[eE][+\-]?\d+|0[xX][0-9a-fA-F]{1,16}"
     r"|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+\-][\d:]+)?"
 )
 
-
 _HOME = r"~[\w.\-]*/|\.\.?[/\\]|[A-Za-z]:[\\/]|\\\\"
-
 
 _RANDOM = r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+=]{16,}"
 
-
 _KEY = r"(?<=[/=])(?:(?=[A-Za-z_\-]*\d)(?=[\da-z_\-]*[A-Z])[A-Za-z0-9_\-]{20,}|[0-9a-f]{24,})(?=[/?&#]|\Z)"
-
 
 _WORD = r"[a-z]{1,24}|[A-Z]{1,24}|[A-Z][a-z]{1,23}|[A-Za-z][a-z]{2,}(?:[A-Z][a-z]{2,})+|\d{1,2}|(?:19|20)\d\d"
 
-
 _WORDS = rf"[\-_./:@,;\s]*(?:(?:{_WORD})(?:[\-_./:@,;\s]+|\Z))+"
 
-
 _PARTS = rf"(?=.*/)(?:(?:{_WORD}|[a-z]+\d{{1,5}})(?:[\-_./]+|\Z))+"
-
 
 _UNQUOTED = (
     rb"[^A-Za-z0-9_.~-]",
@@ -96,12 +83,9 @@ def _of_address(bare: str, address: re.Match[str]) -> list[str]:
 
 _COMMON = rf"(?:{_NUMBER}|{_WORDS}|{_PARTS})\Z"
 
-
 _VARIABLE = r"\$(?:[a-z_]+\d{0,2}|[a-z]+(?:[A-Z][a-z]+)+)|\$\(.*\)|%[A-Za-z_]+%"
 
-
 _PORT = r"(?:\d{1,5}|\$[A-Z_][A-Z0-9_]*)(?:[/?#].*)?"
-
 
 _STAND_IN = rf"(?:{_VARIABLE}|{_PORT})\Z"
 

@@ -7,9 +7,7 @@ from raymond.redaction.patterns import Hint, compiled
 LEAST = 32
 """Characters of base64 before a line end that count as a full line."""
 
-
 _ALPHABET = r"A-Za-z0-9+/=_\-"
-
 
 _AFTER = rf"(?:(?<=[{_ALPHABET}]{{{LEAST}}}\n)|(?<=[{_ALPHABET}]{{{LEAST}}}\r\n))"
 
@@ -17,15 +15,11 @@ _AFTER = rf"(?:(?<=[{_ALPHABET}]{{{LEAST}}}\n)|(?<=[{_ALPHABET}]{{{LEAST}}}\r\n)
 # The first begins with a fixed character, and so skips a text without such lines as fast as can be.
 _LINES = Hint("\n", _AFTER)
 
-
 _ESCAPED_LINES = rf"\\(?<=[{_ALPHABET}]{{{LEAST}}}\\)\\*+(?:[rn]|u000)"
-
 
 _END = rf"(?:\r?\n{_AFTER}|\r(?<=[{_ALPHABET}]{{{LEAST}}}\r)\Z)[ \t]{{0,40}}+(?=[{_ALPHABET}]|\Z)"
 
-
 _OPEN = rf"[{_ALPHABET}]{{{LEAST}}}\r?\n\Z"
-
 
 _LAST = rf"[{_ALPHABET}]*\Z"
 

@@ -25,6 +25,9 @@ LARGEST = 1 << 20
 _SLICE = 1 << 20
 
 
+# A line of a program's output, cleaned of secrets as it arrives
+
+
 class Line:
     """The line that is not complete yet."""
 
@@ -74,6 +77,9 @@ class Line:
         self._parts, self._size = [], 0
 
 
+# Every line that a program prints, without secrets, also without those that are spread over several lines
+
+
 class _Object(msgspec.Struct):
     """Any JSON object."""
 
@@ -108,6 +114,9 @@ def _is_object(line: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return True
+
+
+# A text that decides what comes next: cleaned of secrets and read, slice by slice
 
 
 class Answer:
@@ -156,6 +165,9 @@ def glimpse(secrets: Secrets, text: str) -> str:
     return f"{secrets.stream().feed(text[:SLICE])} … ({len(text) - SLICE:,} more characters)"
 
 
+# The file in which a script may say where it goes, apart from what it prints: `RAYMOND_OUT`
+
+
 class OutFile:
     """One script's file. It is not made in advance: most scripts never write one, and each would pay for it."""
 
@@ -178,6 +190,9 @@ class OutFile:
         if not data.strip():
             raise OSError(0, "it is empty", self.path)
         return data.decode("utf-8", "replace")
+
+
+# Values that are too long for an environment, on their way to a file: slice by slice, never encoded whole
 
 
 def plain(text: str) -> Iterator[bytes]:

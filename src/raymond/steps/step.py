@@ -27,7 +27,6 @@ FAR = float("inf")
 UNKNOWN_EXIT = "its exit code is unknown: another part of this process has taken it"
 """Of a process that we started ourselves: it may have failed, so it has not succeeded."""
 
-
 _ALIVE_EVERY = 1.0
 """Seconds between two signs of life that are shown."""
 

@@ -64,6 +64,9 @@ def allowed(cwd: str, roots: tuple[str, ...]) -> list[str]:
     return [_real(cwd), *(_real(os.path.join(cwd, root)) for root in roots), *git.worktrees(cwd)]
 
 
+# The files that a step asks to be shown with its question
+
+
 def shown_files(cwd: str, folder: str, asked: Iterable[Transition]) -> tuple[AskedFile, ...] | Refusal:
     """What they are now, or why they cannot be shown."""
     for one in asked:

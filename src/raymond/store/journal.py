@@ -45,7 +45,6 @@ _IMPOSSIBLE = (ArithmeticError, AssertionError, AttributeError, IndexError, KeyE
 _BEGINNING = 8 << 20
 """Bytes that hold the first decision of any run: its long texts are blobs."""
 
-
 _encode = msgspec.json.Encoder().encode
 
 LONGEST_LINE = 128 << 20
@@ -499,7 +498,7 @@ def instant(time: float) -> str:
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Within it, nothing is searched: for work that makes no cycles and ends soon."""
+    """Within it, Python looks for no garbage in cycles: a third of the time where much is read that stays."""
     if not gc.isenabled():
         yield
         return
@@ -508,6 +507,9 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+# The file of a journal, read as far as it makes sense and memory suffices
 
 
 def content(folder: RunFolder) -> bytes:

@@ -1,4 +1,7 @@
-"""What the steps of a run have left running, also those that hold its lock and do not drive it."""
+"""What the steps of a run have left running, also those that hold its lock and do not drive it.
+
+A step can wait for the lock, kill the driver, and keep everybody out. Nobody who drives a run is one of its leftovers.
+"""
 
 import os
 from collections.abc import Callable, Collection, Mapping

@@ -30,6 +30,9 @@ _MAX_VERDICTS_BYTES = 1 << 20
 _MOST_SCRIPTS = 2000
 
 
+# The versions of agents' programs, remembered by path, size and times of change: asking one takes a while
+
+
 def checked_version(path: str, title: str, oldest: tuple[int, ...], without: tuple[str, ...]) -> tuple[str, str]:
     """The version of a program, and why it cannot be used when it tells none or is too old."""
     mark, known = _program_mark(path), _known_versions()

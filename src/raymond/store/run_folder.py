@@ -15,7 +15,6 @@ _LISTED = "`raymond list` shows the runs that are there"
 _NO_FILE = (errno.EISDIR, errno.ELOOP, errno.EINVAL)
 """A folder, a link or a device is in its place."""
 
-
 ID_FORM = regex(r"[A-Za-z0-9_-]{1,100}")
 JOURNAL = "journal.jsonl"
 SETTLED = "settled"

@@ -149,7 +149,7 @@ class Record:
         self.offset = -1
 
     def add(self, name: str, text: str) -> None:
-        """Add output: `out`, `err` or another name. What is more than `MOST` is left out, and that is noted."""
+        """Add output: `out`, `err` or another name; what is more than `MOST_RECORDED` is left out, which is noted."""
         if self._transcripts.tails:
             self._add_end(name, text)
             return

@@ -36,6 +36,9 @@ _TRIES = 20
 _NO_FACTS = (0, 0, 0, 0)
 
 
+# The snapshot of a run's workflow: kept once for all runs of it, and in the folder of each
+
+
 def put(folder: RunFolder, loaded: "Loaded") -> None:
     """Put the snapshot into the folder of a run: as a link to the one that all runs share, else as a copy."""
     _put(folder, loaded, folder.source)

@@ -351,6 +351,9 @@ def _ask(where: str, *args: str, within: float = PATIENCE) -> tuple[int | None, 
     return done.returncode, os.fsdecode(done.stdout)
 
 
+# Whose files may be used in a project: a person's own, and those of a repository that they told git to trust
+
+
 def trusts_owner(owner: int, tree: str) -> bool:
     """Whether files of user `owner` in the project at `tree` are as good as our own."""
     us = os.geteuid()

@@ -47,6 +47,9 @@ _VARIABLES = {
 """What they tell the programs that they start."""
 
 
+# Which processes a process comes from, and what can be seen of them from outside: on Linux, by /proc
+
+
 class Unseen(OSError):
     """It cannot be seen which processes a process comes from."""
 
@@ -223,6 +226,9 @@ def _check(error: OSError) -> None:
         raise error
 
 
+# Processes that belong together: what others have started, and whole sessions of theirs
+
+
 def relatives(roots: Iterable[int], *, sessions: bool = True) -> set[int]:
     """Those of `roots` that exist, and all that come from them; with `sessions`, also what shares one that they began.
 
@@ -279,6 +285,9 @@ def _by(every: dict[int, Process], key: Callable[[Process], int]) -> dict[int, l
     for one in every.values():
         found.setdefault(key(one), []).append(one.pid)
     return found
+
+
+# The programs of agents: what one of them starts is not typed by a person, whatever terminal it has
 
 
 def agent_above(line: Iterable[Process], pid: int) -> str:

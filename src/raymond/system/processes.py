@@ -1,4 +1,8 @@
-"""Start, watch and end processes, and tell when the machine has no room for more."""
+"""Start, watch and end processes, and tell when the machine has no room for more.
+
+Every child leads a session of its own. Where pidfds or /proc are missing, portable means are used: SIGCHLD and
+waitpid of known pids, and a file of started pids.
+"""
 
 import contextlib
 import errno
@@ -39,6 +43,9 @@ _their_umask: int | None = None
 """The umask we were started with, if it would keep us from reading our own files."""
 
 
+# Faults of the machine: it has no room at the moment, whatever is asked of it
+
+
 def has_room(files: int = 4) -> bool:
     """Whether this process may open so many more files at the moment."""
     opened: list[int] = []
@@ -61,6 +68,9 @@ def most_steps() -> int:
     except OSError:
         taken = 10
     return max(1, (most - taken - _KEPT) // _OF_A_STEP) if most > 0 else 1 << 30
+
+
+# Wait for file descriptors. The standard selectors do bookkeeping that is too slow for every step
 
 
 class Poll:

@@ -1,4 +1,7 @@
-"""Stragglers: processes that steps of a run left running, how they are found, and how they are ended."""
+"""Stragglers: processes that steps of a run left running, how they are found, and how they are ended.
+
+Every child carries `RAYMOND_STEP`, a path of marks: a Raymond started inside a step of another appends to it.
+"""
 
 import contextlib
 import errno
@@ -35,6 +38,9 @@ _DIGITS = 20
 """No step has a number of so many."""
 _NOTING = 'echo "$$ $2" >> "$1" && shift 2 && exec "$@"'
 """The child records its own pid before exec, so a driver killed in between can still find it."""
+
+
+# The end of processes that may not want to end: they are asked, then stopped as a whole and killed
 
 
 class Pursuit:
@@ -122,6 +128,9 @@ def _send(pid: int, number: int) -> bool:
     return True
 
 
+# Processes whose parents have ended: this process becomes their parent, so that none gets out of its line
+
+
 class Orphans:
     """What the processes below this one leave behind, from now on until `let_go`."""
 
@@ -191,8 +200,15 @@ class Orphans:
         prctl(_SUBREAPER, False)
 
 
+# A file of processes, for whoever has to find them when this process is dead
+
+
 class PidFile:
-    """The processes in a file, each with the step it was started as; 0 when that is not known."""
+    """The processes in a file, each with the step it was started as; 0 when that is not known.
+
+    It is for whoever has to find them when this process is dead. Most of them carry a mark, but a program may start
+    without its environment, or write over it.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -248,6 +264,9 @@ def _above() -> list[process_tree.Process]:
 
 def _is_number(word: str) -> bool:
     return word.isdecimal() and len(word) <= _LONGEST_NUMBER
+
+
+# Find and end the processes that carry a run's mark
 
 
 class Marks:
@@ -408,6 +427,9 @@ def _gone_by(began: Mapping[int, str], deadline: float) -> None:
         if time.monotonic() >= deadline:
             return
         time.sleep(0.01)
+
+
+# Stragglers: processes that steps of a run left running, for whoever is a step of it and goes on without them
 
 
 def end_stragglers(key: str, noted: str, only: Callable[[int], bool]) -> None:

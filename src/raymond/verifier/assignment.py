@@ -10,7 +10,6 @@ from raymond.machine.step_events import Verdict
 TAIL = 8 << 10
 """Characters of the end of an output that agents and people are told."""
 
-
 Where: TypeAlias = Literal["", "twin", "control", "setup", "first", "offline", "yours"]
 """Where a command runs: in the directory itself, with the sealed files put back, or in a twin without that.
 

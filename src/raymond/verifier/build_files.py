@@ -1,4 +1,8 @@
-"""Build files: the part of a Makefile, package.json and their like that decides a check, and who judges what."""
+"""Build files: the part of a Makefile, package.json and their like that decides a check, and who judges what.
+
+What is free in each is in the table of `decides`. Every pattern looks at a text once: an agent can write what it likes.
+A program that runs its files, or compares them with others, is none of those that only judge or build them.
+"""
 
 import functools
 import json
@@ -77,6 +81,9 @@ _CHECKS_ONLY = {
 """Interpreters that, with such an option, only read."""
 _TAKES_FILE = regex(r"-[cfp]|--(?:config|settings|rcfile|file|project|ignore-path|rules?)[\w-]*")
 """Options of readers whose value decides: `--config strict.toml`."""
+
+
+# Makefiles and justfiles, as far as targets, what they need, plain variables and recipes go
 
 
 class Recipes(Struct):

@@ -24,7 +24,6 @@ _UNSAFE = (
 _UNSAFE_BEGINNINGS = ("LD_", "GIT_", "RAYMOND_", "BASH_FUNC_")
 """Variables with which an earlier step, or whoever started us, could change what a check does."""
 
-
 CACHES = ("MYPY_CACHE_DIR", "RUFF_CACHE_DIR")
 """What tools remember beside the files that they read: an agent could have changed it."""
 
@@ -58,6 +57,9 @@ def apart(env: Mapping[str, str], name: str) -> dict[str, str]:
     return {key: f"{value}-{name}" if key in CACHES else value for key, value in env.items()}
 
 
+# How many tests ran, where the runner prints it
+
+
 def count_tests(output: str) -> int | None:
     """How many tests ran; None when the output does not say."""
     for pattern in _PRINTED:
@@ -79,6 +81,9 @@ def fewer_tests(now: str, before: str) -> str:
     return f"{ran} {'test' if ran == 1 else 'tests'} ran instead of {had}"
 
 
+# What a check itself writes: tracked files that are not as they were before it ran
+
+
 class Written:
     """Some files as they stand, to be compared with later; by size and time, so that nothing is read."""
 
@@ -96,6 +101,9 @@ class Written:
         except OSError:
             return None
         return found.st_size, found.st_mtime_ns
+
+
+# Checks: the commands of a gate in order, the first red one ends it
 
 
 class Ran(Struct, frozen=True):

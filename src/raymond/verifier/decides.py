@@ -19,7 +19,6 @@ Part: TypeAlias = Literal["test", "loaded", "manifest", "named", "target"]
 Where: TypeAlias = Literal["anywhere", "where a runner starts", "with tests", "in a folder"]
 Format: TypeAlias = Literal["", "json", "toml", "ini", "xml", "lines", "calls"]
 
-
 How: TypeAlias = Literal["changed", "added", "removed"]
 
 

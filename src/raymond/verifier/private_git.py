@@ -51,7 +51,6 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 
-
 _BAD_FILE = b": bad config "
 """What git says of a file of settings that it does not understand."""
 
@@ -197,6 +196,9 @@ def short(top: str) -> str:
     return sha256(os.fsencode(top)).hexdigest()[:12]
 
 
+# Pipes in the place of files that git reads: it would wait for them for ever, and no git has a use for them
+
+
 def run_without_pipes(
     argv: list[str],
     top: str,
@@ -283,6 +285,9 @@ def _is_pipe(path: str) -> bool:
         return stat.S_ISFIFO(os.lstat(path).st_mode)
     except OSError:
         return False
+
+
+# The tree of a check: the repository, or the directory alone, and every file in it
 
 
 def top_of(cwd: str) -> str:

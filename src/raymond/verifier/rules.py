@@ -22,7 +22,6 @@ _LOADERS = frozenset(("", *_MODULES, *".js .cjs .mjs .jsx .ts .cts .mts .tsx .js
 _SAYS_HOW = ("package.json", "__init__.py")
 """What tells node and Python where the modules of a folder are found."""
 
-
 Listing: TypeAlias = Iterable[tuple[str, list[str], list[str]]]
 """Folders, those above before those below, each with its files and its folders."""
 
@@ -50,6 +49,9 @@ def _regex(pattern: str) -> str:
 
 def _piece(piece: str) -> str:
     return {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(piece) or re.escape(piece)
+
+
+# Rules: the table of what decides a check, applied to a tree. Fixed when the work begins, so no agent changes them
 
 
 class Rules(Struct, frozen=True, kw_only=True):

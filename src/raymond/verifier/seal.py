@@ -63,6 +63,9 @@ def read_pack(path: str, offset: int, size: int) -> bytes:
         return os.pread(file.fileno(), size, offset)
 
 
+# Seal: what decides a check, as it was when the visit began; and what has changed since
+
+
 class Entry(Struct, frozen=True, array_like=True, gc=False):
     """A sealed file: how it is known again without reading it, and what is in it."""
 

@@ -1,6 +1,10 @@
 """Vouched files: what decides a check, as a person left it; and how the work of agents differs from that.
 
 Both are trees of git that Raymond made, so nothing is read from a folder that an agent could write.
+
+A test that a person left imports a module by its old name when the work has moved it. With the new name in its place
+the test says the same. Only whole names are replaced, by names of the same kind, and only those of files that decide
+nothing themselves.
 """
 
 import os

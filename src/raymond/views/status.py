@@ -14,7 +14,6 @@ UNFINISHED = 3
 _LOOP_ENDED = {0: "completed", 4: "stopped"}
 """How a loop has ended, by its exit code; with every other one, it failed."""
 
-
 NEEDS_YOU, WORKING, RESTING, DONE = "needs you", "working", "resting", "done"
 GROUPS = (NEEDS_YOU, WORKING, RESTING, DONE)
 STATUSES = (
@@ -144,6 +143,9 @@ def group(status: str, *, driven: bool, questions: int, stop_kind: str | None, r
     if status in ("stopped", "paused") and stop_kind in _STOPPED_BY_PERSON:
         return RESTING
     return NEEDS_YOU
+
+
+# A run in one row: what `list` shows of it
 
 
 class RunRow(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,6 @@ _TRY = 'test -e lower && echo new > lower && echo new > tree && ! touch /proc/sy
 """What a step does there: read and write through a layer, write its tree, and fail to write elsewhere."""
 _HERE = "or work here: --workspace here"
 
-
 _SWITCHES = {
     "user/max_user_namespaces": 0,
     "kernel/unprivileged_userns_clone": 0,

@@ -42,7 +42,6 @@ _RETRIES = regex(r"[0-9]{1,3}")
 _FENCE = regex(r"\s*(`{3,}|~{3,})(.*)")
 _WAYS: tuple[str, ...] = get_args(OnFail)
 
-
 _LISTS = ("tasks", "seal", "may")
 _EXPECTED = {
     "timeout": "a duration such as 120s",

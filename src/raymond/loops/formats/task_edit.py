@@ -20,7 +20,6 @@ _ID = regex(r"([0-9.]+)([a-z]*)")
 _FIX = regex(r"(?:Fix:\s*)+")
 _NAMES = {"last attempt": "Last Attempt"}
 
-
 _FIELDS_OF_HEAD = ("verified", "verification")
 """A field that is missing goes before these."""
 
