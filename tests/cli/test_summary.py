@@ -11,6 +11,7 @@ from running import Room
 TWO = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh two.sh] Write the other\n"
 
 
+@pytest.mark.slow
 def test_a_night_in_which_an_agent_was_wrong_twice(tmp_path: Path) -> None:
     night = Night(tmp_path, TWO, "echo 42 > answer.txt; echo ITERATION_COMPLETE", **{"two.sh": "echo no; exit 1\n"})
     ran = night.loop("--attempts", "1")

@@ -11,6 +11,7 @@ from running import until
 TWO = "1. [VERIFY: sh check.sh] Write the answer\n2. [VERIFY: sh two.sh] Write the other\n"
 
 
+@pytest.mark.slow
 def test_status_of_an_id_shows_the_loop(tmp_path: Path) -> None:
     night = Night(tmp_path, TWO, "echo 42 > answer.txt; echo ITERATION_COMPLETE", **{"two.sh": "exit 1\n"})
     night.loop("--attempts", "1")

@@ -100,6 +100,7 @@ def test_an_open_item_is_handed_out_again_only_on_request(inside: Inside) -> Non
     assert "waits for raymond continuous-session record\nnext:   raymond continuous-session record\n" in status
 
 
+@pytest.mark.slow
 def test_no_loop_begins_without_a_word(inside: Inside) -> None:
     none = "error: no active continuous session\nhint: raymond continuous-session next --start begins one\n"
     for words in (("next",), ("next", "--resume"), ("record",)):

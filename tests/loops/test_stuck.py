@@ -15,6 +15,7 @@ def ralph(night: Night, *args: str) -> tuple[int, str]:
     return ran.code, ran.out + ran.err
 
 
+@pytest.mark.slow
 def test_a_check_that_cannot_be_green_ends_the_loop_after_three_iterations(tmp_path: Path) -> None:
     night = Night(tmp_path, agent="echo I am done; echo LOOP_COMPLETE")
     code, said = ralph(night, "--gate", "make tset")
@@ -63,6 +64,7 @@ def test_why_a_check_was_red_is_its_end_and_not_its_beginning(tmp_path: Path) ->
     assert "FAILED test_core.py::test_strip / 1 failed, 1 passed" in shown
 
 
+@pytest.mark.slow
 def test_what_differs_in_numbers_is_the_same(tmp_path: Path) -> None:
     night = Night(tmp_path, agent="echo done", **{"check.sh": "echo 1 failed in 0.$(date +%N)s; exit 1\n"})
     code, said = ralph(night, "--gate", "sh check.sh")

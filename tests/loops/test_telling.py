@@ -49,6 +49,7 @@ def test_logs_of_a_loop_tell_its_items(tmp_path: Path) -> None:
     assert "NEXT.py" in night.room.raymond("logs", "n", "--agents").stdout
 
 
+@pytest.mark.slow
 def test_wait_tells_the_summary_of_a_loop(tmp_path: Path) -> None:
     night = Night(tmp_path, TWO, AGENT, **{"two.sh": RED})
     ran = night.loop("--attempts", "1")

@@ -28,6 +28,7 @@ def ends(path: Path, agent: str, *args: str, loop: str = "continuous-session", q
     return found
 
 
+@pytest.mark.slow
 def test_a_loop_with_an_item_that_failed_has_failed(tmp_path: Path) -> None:
     row = ends(tmp_path, "echo 42 > answer.txt; echo ITERATION_COMPLETE", "--attempts", "1")
     told = (row["status"], row["exit_code"], row["reason"], row["group"])

@@ -133,6 +133,7 @@ def test_new_tests_excuse_no_test_that_the_command_names(project: Room, attack: 
     assert verdict(ran)[0] == "review", ran.err
 
 
+@pytest.mark.slow
 def test_a_link_in_the_place_of_a_folder_leads_no_copy_of_an_ignored_file_out(project: Room) -> None:
     """What the person ignores is copied into the checkout by us, with our rights."""
     (project.path / ".gitignore").write_text(".env\n")
@@ -177,6 +178,7 @@ def test_a_file_with_the_name_of_a_target_is_no_test_of_its_own(project: Room) -
     assert verdict(ran)[0] == "review", ran.err
 
 
+@pytest.mark.slow
 def test_work_may_change_only_what_is_named(project: Room) -> None:
     head = "may_change: [app/**]\n"
     ran = work(project, f"{FIX}; echo x > notes", head=head)
@@ -208,6 +210,7 @@ def test_what_may_change_needs_a_workspace(project: Room) -> None:
     assert "START.md has `may_change`, which needs a workspace" in done.stderr
 
 
+@pytest.mark.slow
 def test_marks_of_a_conflict_are_never_green(project: Room) -> None:
     marks = "printf '<<<<<<< ours\\na\\n=======\\nb\\n>>>>>>> theirs\\n'"
     ran = work(project, f"{FIX}; {marks} > notes.md")
