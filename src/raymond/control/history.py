@@ -120,11 +120,9 @@ def gate_progress(project: Project, run: Run) -> dict[str, GateProgress]:
     agents = [agent for agent in run.agents.values() if is_checking(agent) or why_red(agent)]
     if not agents:
         return {}
+    # Hardly any look at a run needs the workflow.
     from raymond.machine import placed_workflow
-    from raymond.store import (
-        loader,
-        workflow_snapshot,  # hardly any look at a run needs the workflow
-    )
+    from raymond.store import loader, workflow_snapshot
 
     start = run.start
     try:

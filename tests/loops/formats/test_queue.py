@@ -133,11 +133,6 @@ def test_code_in_an_item_is_a_detail() -> None:
         pytest.param(("- a", "### More", "- b"), ["a", "b"], id="so does a heading below"),
         pytest.param(("- a", "---", "- b", "* * *"), ["a", "b"], id="so does a rule"),
         pytest.param(("<!--", "- a", "-->", "- b", "<!-- - c -->"), ["b"], id="comments have no items"),
-        pytest.param(
-            ("- a <!-- - b -->", "- `<!--` c", "- d <!-- e", "- f -->"),
-            ["a", "`<!--` c", "d <!-- e", "f -->"],
-            id="a comment within a line ends there, or is none",
-        ),
         pytest.param(("- a", "", "```", "- b", "```", "- c"), ["a", "c"], id="code has none"),
         pytest.param(("1234567890. a", "-b", "1.c"), [], id="a bullet is short and has a space after it"),
         pytest.param(("- None", "- a"), ["a"], id="none is not an item"),
@@ -236,20 +231,16 @@ def test_metadata_that_is_wrong_is_doubted_and_not_used(line: str, message: str)
     assert warnings("- a", f"  - {line}") == [(6, message)]
 
 
-def test_a_comment_in_an_item_says_nothing_and_does_not_end_it() -> None:
-    item = only("- a", "<!--", "  - Retry: 1", "-->", "  - Timeout: 5s", "  more <!-- less -->")
-    assert (item.title, item.metadata, item.details) == ("a", Metadata(timeout=5.0), "more")
-    assert "<!--\n  - Retry: 1\n-->" in item.raw, "and stays where it is"
+@pytest.mark.parametrize("indent", ["  ", "      ", "\t"])
+def test_a_comment_that_an_item_quotes_hides_no_other_item(indent: str) -> None:
+    quotes = "\n".join(f"{indent}{line}" for line in ("```html", "<!-- never closed", "```"))
+    assert titles(log("- a", quotes, "- b", "  <!-- nor this", "- c")) == ["a", "b", "c"]
 
 
-def test_a_queue_in_a_comment_is_none() -> None:
-    text = "<!--\n## Next Steps\n- a\n-->\n## Next Steps\n- b\n"
-    assert titles(text) == ["b"]
-    assert titles(queue.added(text, "- c")) == ["b", "c"]
-    hidden = "# S\n<!-- never closed\n## Next Steps\n- a\n"
-    assert [(one.line, one.message) for one in queue.read(hidden).warnings] == [
-        (2, "this comment is not closed, so what follows is part of it")
-    ]
+def test_a_reason_that_opens_a_comment_leaves_its_item_blocked() -> None:
+    item = only("- Draw a --> b")
+    blocked = only(queue.marked(item.raw, "[BLOCKED: it printed <!-- x]"))
+    assert (blocked.title, blocked.verification.kind) == ("Draw a --> b", "blocked")
 
 
 def test_what_hides_items_is_doubted() -> None:

@@ -183,11 +183,7 @@ _RESERVED = {ord(mark): "\x00" for mark in (OPENING, INSIDE, CLOSING)}
 _START = regex(r"^(?:\A\ufeff)?( {0,3})(`{3,}|~{3,})([^\n]*)|<!--", re.MULTILINE)
 _INDENTATION = regex(r"(?:\A\ufeff)?[ \t]*")
 _HEADING = regex(r"(?:\A\ufeff)? {0,3}#{1,6}(?:[ \t\r\n]|\Z)")
-_BREAK = regex(
-    r"\n(?=[ \t\r]*(?:\n|\Z)| {0,3}#{1,6}(?:[ \t\r\n]|\Z)| {0,3}(?:```|~~~)"
-    r"|[ \t]*(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t\r\n]|\Z))"
-)
-"""What ends a paragraph: an empty line, a heading, a fence, an item of a list."""
+_BREAK = regex(r"\n(?=[ \t\r]*(?:\n|\Z)| {0,3}#{1,6}(?:[ \t\r\n]|\Z)| {0,3}(?:```|~~~))")
 _INK = regex(r"[^\r\n]+")
 
 

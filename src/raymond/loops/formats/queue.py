@@ -61,7 +61,7 @@ class _Block:
             return True
         if _columns(line.text[: len(line.text) - len(line.text.lstrip(" \t"))]) > self.indent:
             return True
-        return not (self.skipped or _is_break(line.text))
+        return not (self.skipped or line.text.startswith("<!--") or _is_break(line.text))
 
 
 class _Splitter:
@@ -72,6 +72,8 @@ class _Splitter:
         self.section = section
         self.number = text.count("\n", 0, section.body)
         self.block: _Block | None = None
+        self.comment = 0
+        """The line of a comment that is still open."""
         self.fence = 0
         self.stray = 0
         """The first line with text that belongs to no item."""
@@ -92,6 +94,8 @@ class _Splitter:
             self.fence = self.number
         if line.kind == "fenced":
             self._inside(line)
+        elif self.comment:
+            self.comment = 0 if "-->" in line.text else self.comment
         elif not line.text or line.text.isspace():
             if self.block:
                 self.block.skipped.append((self.number, line))
@@ -117,27 +121,24 @@ class _Splitter:
 
     def _outside(self, line: Line) -> None:
         self.block = None
-        if line.kind != "heading" and not is_nothing(line.text):
+        if line.text.startswith("<!--") and not line.kind:
+            self.comment = 0 if "-->" in line.text else self.number
+        elif line.kind != "heading" and not is_nothing(line.text):
             self.stray = self.stray or self.number
 
 
 def read(text: str) -> Queue:
     """The queue of a session log. Never raises: a text without the section has an empty queue."""
-    counts, comment = document.uncommented(text)
-    warnings: list[PlanWarning] = []
-    if comment >= 0:
-        line = text.count("\n", 0, comment) + 1
-        warnings.append(PlanWarning("this comment is not closed, so what follows is part of it", line))
-    section = document.find(counts, TITLE)
+    section = document.find(text, TITLE)
     if section is None:
-        return Queue((), tuple(warnings), None)
+        return Queue((), (), None)
     span = (section.body, section.end)
-    if is_nothing(counts[section.body : section.end]):
-        return Queue((), tuple(warnings), span)
-    splitter = _Splitter(counts, section)
+    if is_nothing(text[section.body : section.end]):
+        return Queue((), (), span)
+    warnings: list[PlanWarning] = []
+    splitter = _Splitter(text, section)
     items = [item for block in splitter.blocks() if (item := _item(text, block, warnings))]
-    if splitter.fence and section.end == len(text) and document.open_fence(counts):
-        warnings.append(PlanWarning("this block of code is not closed, so what follows is part of it", splitter.fence))
+    warnings += _left_open(text, splitter)
     if splitter.stray and not items:
         warnings.append(
             PlanWarning(f"there is text under `{TITLE}`, but no item begins with a number or `-`", splitter.stray)
@@ -174,6 +175,15 @@ def _item(text: str, block: _Block, warnings: list[PlanWarning]) -> Item | None:
         head.ticked,
         head.proposed,
     )
+
+
+def _left_open(text: str, splitter: _Splitter) -> list[PlanWarning]:
+    warnings = []
+    if splitter.fence and splitter.section.end == len(text) and document.open_fence(text):
+        warnings.append(PlanWarning("this block of code is not closed, so what follows is part of it", splitter.fence))
+    if splitter.comment:
+        warnings.append(PlanWarning("this comment is not closed, so what follows is part of it", splitter.comment))
+    return warnings
 
 
 def ordered(items: Iterable[Item]) -> list[Item]:
@@ -225,17 +235,14 @@ def added(text: str, *blocks: str) -> str:
     """`text` with raw items at the end of its queue; a text without one gets the section at its end."""
     ending = document.newline(text)
     new = "".join(_block(block, ending) for block in blocks)
-    counts, comment = document.uncommented(text)
-    section = document.find(counts, TITLE)
-    closed = f"-->{ending}" if comment >= 0 else ""
+    section = document.find(text, TITLE)
     if section is None:
-        text += document.closing(counts) + closed
         return f"{text}{document.gap(text)}## {TITLE}{ending}{ending}{new}"
-    at, before = _end(text, counts, section, ending)
-    return text[:at] + before + closed + new + text[at:]
+    at, before = _end(text, section, ending)
+    return text[:at] + before + new + text[at:]
 
 
-def _end(text: str, counts: str, section: Section, ending: str) -> tuple[int, str]:
+def _end(text: str, section: Section, ending: str) -> tuple[int, str]:
     """Where the last line with text in the section ends, and what has to stand before another item there."""
     body = text[section.body : section.end]
     filled = len(body.rstrip())
@@ -245,7 +252,11 @@ def _end(text: str, counts: str, section: Section, ending: str) -> tuple[int, st
         gap = body.startswith(ending)
         return section.body + len(ending) * gap, begun if gap else begun + ending
     at = text.find("\n", section.body + filled, section.end) + 1 or section.end
-    return at, document.closing(counts[:at])
+    before = document.closing(text[:at])
+    splitter = _Splitter(text, section)
+    for _ in splitter.blocks():
+        pass
+    return at, before + (f"-->{ending}" if splitter.comment else "")
 
 
 def marked(block: str, tag: str) -> str:

@@ -413,7 +413,7 @@ def read_metadata(lines: Iterable[tuple[int, Line]]) -> tuple[Metadata, str, lis
         is_code = line.kind or fence or was_fence
         found = None if is_code or ":" not in line.text else _LINE.match(line.text)
         if not found:
-            details.append(line.text if is_code else line.text.rstrip())
+            details.append(line.text)
         elif warning := _take(values, found[1].lower(), found[2].strip().removeprefix("**").strip()):
             warnings.append((number, warning))
     return (Metadata(**values) if values else NO_METADATA), _dedented(details) if details else "", warnings
