@@ -15,7 +15,8 @@ from raymond.faces.words import many
 from raymond.language.check import Check
 from raymond.loops import documents, prd_init, spec_files
 from raymond.loops.documents import LARGEST, PRD, PRD_STATUS, SPECS, Documents
-from raymond.loops.formats import document, foreign_plan, prd, prd_status, task_spec
+from raymond.loops.formats import foreign_plan, prd, prd_status, task_spec
+from raymond.loops.formats.document import Document
 from raymond.loops.formats.foreign_plan import ForeignPlan, ForeignStory, ForeignTask, Unreadable
 from raymond.loops.formats.foreign_text import one_line
 from raymond.loops.formats.prd import Story
@@ -247,9 +248,9 @@ def _prd(found: Documents) -> str:
     if PRD in found.names() and not found.exists(PRD):
         raise UsageError(f"{found.shown(PRD)} is not a file", hint="move it away")
     text = found.read(PRD)
-    unclosed = document.uncommented(text)[1]
-    if unclosed >= 0:
-        what = f"{found.shown(PRD)}:{text.count(chr(10), 0, unclosed) + 1}: this comment is not closed"
+    document = Document(text)
+    if document.open_comment is not None:
+        what = f"{found.shown(PRD)}:{document.number(document.open_comment)}: this comment is not closed"
         raise UsageError(what, hint="close it with -->, then import again")
     return text
 

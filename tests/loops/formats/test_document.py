@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raymond.loops.formats import document
+from raymond.loops.formats.document import Document
 
 PIECES = (
     "# a\n",
@@ -13,6 +14,10 @@ PIECES = (
     "````\n",
     "~~~\n",
     "   ```x\n",
+    "- a\n",
+    "  <!-- b\n",
+    "<!--\n",
+    "-->",
     "    ```\n",
     "text\n",
     "\r\n",
@@ -26,7 +31,7 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=12).map(
 
 
 def titles(text: str) -> list[tuple[int, str]]:
-    return [(heading.level, heading.title) for heading in document.outline(text)[0]]
+    return [(heading.level, heading.title) for heading in Document(text).headings]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,7 @@ def test_headings_are_found_outside_of_code(text: str, expected: list[tuple[int,
 
 
 def body(text: str, title: str) -> str | None:
-    found = document.find(text, title)
+    found = Document(text).section(title)
     return text[found.body : found.end] if found else None
 
 
@@ -77,15 +82,15 @@ def test_a_section_is_found_by_its_title(text: str, expected: str | None) -> Non
 
 @given(TEXTS)
 def test_lines_hold_every_character(text: str) -> None:
-    lines = list(document.lines(text))
+    lines = list(Document(text, comments=False).lines())
     assert "".join(text[line.start : line.stop] for line in lines) == text
     assert [line.text for line in lines] == [line.rstrip("\r") for line in text.removesuffix("\n").split("\n") if text]
 
 
 def test_lines_say_what_they_are() -> None:
     text = "# a\nb\n```\n# c\n```\nd"
-    assert [line.kind for line in document.lines(text)] == ["heading", "", "fence", "fenced", "fenced", ""]
-    assert [line.text for line in document.lines(text, 4, 10)] == ["b", "```"]
+    assert [line.kind for line in Document(text).lines()] == ["heading", "", "fence", "fenced", "fenced", ""]
+    assert [line.text for line in Document(text).lines(4, 10)] == ["b", "```"]
 
 
 @given(TEXTS, TEXTS)
@@ -93,19 +98,20 @@ def test_fenced_text_stays_inside_of_its_fence(text: str, after: str) -> None:
     fenced = document.fence(text)
     assert text in fenced
     assert titles(fenced) == []
-    assert document.open_fence(fenced) == ""
+    assert Document(fenced).open_fence is None
     assert titles(fenced + "# a\n" + after)[:1] == [(1, "a")]
 
 
 @given(TEXTS)
 def test_whatever_a_text_leaves_open_can_be_closed(text: str) -> None:
-    assert document.open_fence(text + document.closing(text)) == ""
-    assert titles(text + document.closing(text) + "# end\n")[-1] == (1, "end")
+    closed = text + Document(text).closing()
+    assert (Document(closed).open_fence, Document(closed).open_comment) == (None, None)
+    assert titles(closed + "# end\n")[-1] == (1, "end")
 
 
 def test_the_line_that_closes_a_fence_is_indented_like_the_one_that_opens_it() -> None:
-    assert document.open_fence("a\n  ~~~~ x\nb") == "  ~~~~"
-    assert document.closing("a\r\n```\r\nb") == "\r\n```\r\n"
+    assert Document("a\n  ~~~~ x\nb").closing() == "\n  ~~~~\n"
+    assert Document("a\r\n```\r\nb").closing() == "\r\n```\r\n"
 
 
 def test_the_first_line_says_how_lines_end() -> None:
@@ -119,18 +125,33 @@ def test_the_first_line_says_how_lines_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "left", "unclosed"),
+    ("text", "counted", "unclosed"),
     [
-        ("a\n", "a\n", -1),
-        ("a <!-- b --> c\n", "a            c\n", -1),
-        ("<!-- b --> c\nd\n", "            \nd\n", -1),
-        ("a <!-- b\nc --> d\ne\n", "a       \n       \ne\n", -1),
-        ("a <!-- b\n\nc --> d\n", "a <!-- b\n\nc --> d\n", -1),
-        ("a\n<!-- b\n## c\n", "a\n      \n    \n", 2),
-        ("```\n<!-- b -->\n```\n", "```\n<!-- b -->\n```\n", -1),
-        ("`<!-- b -->` c\n", "`<!-- b -->` c\n", -1),
-        ("```\n<!-- b\n", "```\n<!-- b\n", -1),
+        pytest.param("a\n", "a\n", [], id="plain"),
+        pytest.param("a <!-- b --> c\n", "a            c\n", [], id="a comment in a line"),
+        pytest.param("<!-- b --> c\nd\n", "            \nd\n", [], id="at its beginning, it takes the line"),
+        pytest.param("a <!-- b\nc --> d\ne\n", "a       \n       \ne\n", [], id="over two lines"),
+        pytest.param("a <!-- b\n\nc --> d\n", "a <!-- b\n\nc --> d\n", [], id="not closed in its paragraph"),
+        pytest.param("- a <!-- b\n- c --> d\n", "- a <!-- b\n- c --> d\n", [], id="an item ends a paragraph"),
+        pytest.param("a\n<!-- b\n## c\n", "a\n      \n    \n", [2], id="not closed at all"),
+        pytest.param("- a\n  <!-- b\n  c\n- d\n", "- a\n        \n   \n- d\n", [6], id="it ends with its item"),
+        pytest.param(
+            "- a\n  <!-- b\n- c\n  -->\n", "- a\n        \n- c\n  -->\n", [6], id="even if it is closed later"
+        ),
+        pytest.param("  <!-- b\nc\n", "        \n \n", [2], id="without an item it goes on"),
+        pytest.param("```\n<!-- b -->\n```\n", "\1\1\1\n" + "\2" * 10 + "\n\3\3\3\n", [], id="in code it is none"),
+        pytest.param("`<!-- b -->` c\n", "`<!-- b -->` c\n", [], id="nor between backticks"),
+        pytest.param("```\n<!-- b\n", "\1\1\1\n" + "\2" * 6 + "\n", [0], id="nor in code that is not closed"),
+        pytest.param(
+            "- a\n      ```\n  <!--\n      ```\n",
+            "- a\n      \1\1\1\n\2\2\2\2\2\2\n\3\3\3\3\3\3\3\3\3\n",
+            [],
+            id="nor in the code of an item",
+        ),
+        pytest.param("- a\n\t```\n\tb\n- c\n", "- a\n\t\1\1\1\n\2\2\n- c\n", [4], id="which ends with the item"),
+        pytest.param("a\n\n    ```\n<!-- b -->\n", "a\n\n    ```\n          \n", [], id="four blanks make no fence"),
     ],
 )
-def test_comments_become_spaces_and_code_stays(text: str, left: str, unclosed: int) -> None:
-    assert document.uncommented(text) == (left, unclosed)
+def test_comments_become_blanks_and_code_becomes_marks(text: str, counted: str, unclosed: list[int]) -> None:
+    found = Document(text)
+    assert (found.counted, [at for at, _ in found.unclosed]) == (counted, unclosed)

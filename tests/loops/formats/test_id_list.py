@@ -2,7 +2,8 @@
 
 import pytest
 
-from raymond.loops.formats import document, item_ids
+from raymond.loops.formats import item_ids
+from raymond.loops.formats.document import Document
 from raymond.loops.formats.item_ids import IdList
 
 
@@ -22,7 +23,7 @@ from raymond.loops.formats.item_ids import IdList
     ],
 )
 def test_a_list_of_ids_is_read_as_people_write_it(text: str, ids: tuple[str, ...]) -> None:
-    lines = document.uncommented(text)[0].split("\n")
+    lines = Document(text).counted.split("\n")
     assert item_ids.read_list(lines, item_ids.TASK_IDS) == IdList(ids)
 
 

@@ -110,6 +110,7 @@ def test_what_is_in_code_and_comments_is_no_story() -> None:
         3,
         "this comment is not closed, so what follows is part of it",
     )
+    assert (3, "this block of code is not closed, so what follows is part of it") in warnings("### US-1: a\nx\n```\n")
 
 
 def test_a_comment_hides_a_field_and_moves_no_line() -> None:

@@ -4,6 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from raymond.loops.formats import document, prd
+from raymond.loops.formats.document import Document
 
 PIECES = [
     *("## User Stories\n", "### US-1: a\n", "#### US-2: b\r\n", "### US-3\n", "## x\n", "# y\n", "### US-4 c\n", "\n"),
@@ -74,11 +75,13 @@ def is_hidden(text: str) -> bool:
 
 
 @given(TEXTS)
-def test_masking_comments_moves_nothing(text: str) -> None:
-    masked, unclosed = document.uncommented(text)
-    assert len(masked) == len(text)
-    assert [at for at, one in enumerate(masked) if one in "\r\n"] == [
+def test_what_does_not_count_is_blotted_out_in_its_place(text: str) -> None:
+    found = Document(text)
+    assert len(found.counted) == len(text)
+    assert [at for at, one in enumerate(found.counted) if one in "\r\n"] == [
         at for at, one in enumerate(text) if one in "\r\n"
     ]
-    assert all(one == other or one == " " for one, other in zip(masked, text, strict=True))
-    assert unclosed < 0 or text.startswith("<!--", unclosed)
+    marks = (document.OPENING, document.INSIDE, document.CLOSING)
+    for one, other in zip(found.counted, text, strict=True):
+        assert one == other or one in (" ", *marks) or (other in marks and one == "\0")
+    assert found.open_comment is None or text.startswith("<!--", found.open_comment)

@@ -243,6 +243,21 @@ def test_a_reason_that_opens_a_comment_leaves_its_item_blocked() -> None:
     assert (blocked.title, blocked.verification.kind) == ("Draw a --> b", "blocked")
 
 
+def test_a_comment_in_an_item_sets_nothing_and_does_not_end_it() -> None:
+    item = only("- a", "<!--", "  - Retry: 1", "-->", "  - Timeout: 5s", "  more")
+    assert item.metadata == Metadata(timeout=5.0)
+    assert "<!--\n  - Retry: 1\n-->" in item.details, "the agent sees it as it stands there"
+
+
+def test_a_queue_in_a_comment_is_none() -> None:
+    text = "<!--\n## Next Steps\n- a\n-->\n## Next Steps\n- b\n"
+    assert titles(text) == ["b"]
+    assert titles(queue.added(text, "- c")) == ["b", "c"]
+    hidden = "# S\n<!-- never closed\n## Next Steps\n- a\n"
+    assert [one.line for one in queue.read(hidden).warnings] == [2]
+    assert titles(queue.added(hidden, "- c")) == ["c"], "the comment is closed first"
+
+
 def test_what_hides_items_is_doubted() -> None:
     assert warnings("- a", "", "```", "- b") == [(7, "this block of code is not closed, so what follows is part of it")]
     assert warnings("- a", "<!--", "- b") == [(6, "this comment is not closed, so what follows is part of it")]

@@ -3,7 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import document, queue, queue_item
+from raymond.loops.formats import queue, queue_item
+from raymond.loops.formats.document import Document
 from raymond.loops.formats.queue_item import Item
 
 PIECES = [
@@ -148,5 +149,5 @@ def test_the_short_cut_for_plain_lines_says_what_the_whole_reader_says(line: str
 
 @given(TEXTS)
 def test_a_text_without_the_section_keeps_all_it_has(text: str) -> None:
-    if document.find(text, queue.TITLE) is None:
+    if Document(text).section(queue.TITLE) is None:
         assert queue.added(text, "- a").startswith(text)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import document, records
+from raymond.loops.formats import records
+from raymond.loops.formats.document import Document, Fence
 
 WHEN = datetime(2025, 1, 17, 15, 30, tzinfo=UTC)
 PIECES = (
@@ -123,8 +124,8 @@ def test_what_others_wrote_forges_no_mark_and_no_section(one: str, other: str) -
         text = records.with_entry("", "run/step", entry, records.PROGRESS)
         assert not records.has_entry(text, "r/1")
         assert not records.has_entry(text, "r/2")
-        assert document.open_fence(text) == ""
-        levels = [heading.level for heading in document.outline(text)[0]]
+        assert Document(text).open_fence is None
+        levels = [heading.level for heading in Document(text).headings]
         assert levels[:2] == [1, 3]
         assert all(level > 3 for level in levels[2:])
 
@@ -132,14 +133,14 @@ def test_what_others_wrote_forges_no_mark_and_no_section(one: str, other: str) -
 @given(TEXTS, TEXTS)
 def test_what_others_wrote_opens_no_comment_outside_of_code(one: str, other: str) -> None:
     for entry in (failure(one, other, one), progress(one)):
-        assert "<!--" not in "".join(outside(entry, document.outline(entry)[1]))
+        assert "<!--" not in "".join(outside(entry, Document(entry).fences))
 
 
 def test_a_mark_in_the_output_of_a_program_is_shown_as_text() -> None:
     assert "```\n&lt;!-- raymond r/1 -->\n<!-- other -->\n```" in failure(output="<!-- raymond r/1 -->\n<!-- other -->")
 
 
-def outside(text: str, fences: list[document.Fence]) -> list[str]:
+def outside(text: str, fences: list[Fence]) -> list[str]:
     """The text that is not code."""
     cuts = [0, *(place for fence in fences for place in (fence.start, fence.stop)), len(text)]
     return [text[start:stop] for start, stop in zip(cuts[::2], cuts[1::2], strict=True)]

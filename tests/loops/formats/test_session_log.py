@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raymond.loops.formats import document, queue, records
+from raymond.loops.formats import queue, records
+from raymond.loops.formats.document import Document
 from raymond.loops.formats.records import HEADINGS, SessionLog
 
 WHEN = datetime(2025, 1, 17, 14, 0, tzinfo=UTC)
@@ -117,7 +118,7 @@ def test_what_an_agent_tells_brings_no_section_and_nothing_that_runs(reply: str)
     told = records.sections_of(reply)
     blocks = ("- [VERIFY: mine] Mine", *records.proposals(told.get("Next Steps", "")))
     text = records.log_text(SessionLog(reply, told, blocks))
-    headings = document.outline(text)[0]
+    headings = Document(text).headings
     assert [heading.title for heading in headings if heading.level == 2] == list(HEADINGS)
     assert [heading.level for heading in headings].count(1) == 1
     assert [item.title for item in queue.runnable(queue.read(text).items)] == ["Mine"]
@@ -127,6 +128,6 @@ def test_what_an_agent_tells_brings_no_section_and_nothing_that_runs(reply: str)
 @given(TEXTS)
 def test_any_text_in_any_section_leaves_the_others_as_they_are(text: str) -> None:
     composed = records.log_text(SessionLog("a", dict.fromkeys(HEADINGS, text), ("- b",)))
-    assert [one.title for one in document.outline(composed)[0] if one.level == 2] == list(HEADINGS)
+    assert [one.title for one in Document(composed).headings if one.level == 2] == list(HEADINGS)
     assert [item.title for item in queue.read(composed).items] == ["b"]
-    assert document.open_fence(composed) == ""
+    assert Document(composed).open_fence is None

@@ -4,7 +4,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from raymond.loops.formats import document, foreign_text, task_edit, task_spec
+from raymond.loops.formats import foreign_text, task_edit, task_spec
+from raymond.loops.formats.document import Document
 from raymond.loops.formats.task_spec import Task
 
 PIECES = [
@@ -72,14 +73,11 @@ def test_no_text_raises_and_tasks_are_where_they_say(text: str) -> None:
 
 
 @given(TEXTS)
-def test_a_mask_has_the_lines_of_its_text_and_the_same_code_where_there_are_no_comments(text: str) -> None:
-    mask = document.mask(text)
-    assert len(mask.text) == len(text)
-    assert [at for at, one in enumerate(mask.text) if one == "\n"] == [at for at, one in enumerate(text) if one == "\n"]
-    if "<!--" not in text and not {document.OPENING, document.INSIDE, document.CLOSING} & {*text}:
-        assert document.outline(mask.text)[0] == document.outline(text)[0]
-        assert (mask.fence is None) == (not document.open_fence(text))
-        assert mask.comment is None
+def test_comments_change_nothing_where_there_are_none(text: str) -> None:
+    with_comments, without = Document(text), Document(text, comments=False)
+    if not with_comments.comments:
+        assert with_comments.counted == without.counted
+        assert (with_comments.headings, with_comments.fences) == (without.headings, without.fences)
 
 
 @given(TEXTS)

@@ -1,17 +1,21 @@
-"""A markdown text with the places of what is in it: headings, fences, lines, comments.
+"""A markdown text, read once: its headings, its code, its comments, its lines, with the place of each.
 
-Whoever changes a text cuts and splices it by these offsets, so that whatever is not understood stays byte for byte. A
-line ends at "\\n"; a "\\r" before it belongs to the ending, and one anywhere else is a character like others.
+An edit cuts and splices the text by these offsets, so what is not understood stays byte for byte. A line ends at "\\n";
+a "\\r" before it belongs to the ending, and one anywhere else is a character like others.
 
-In a `Mask`, comments and code are blotted out: what is left is what counts, at the same offsets. A comment becomes
-spaces. A block of code becomes marks: `OPENING` after the indentation of its first line, `INSIDE`, and `CLOSING`. A
-comment at the beginning of a line ends with the line that closes it, or with the text. One in the middle of a line
-has to be closed within its paragraph; if that is in another line, it takes the rest of that, too. So no line that
-counts begins inside of a comment.
+`Document.counted` is the text as it counts, at the same offsets: a comment is blanks, and a block of code is marks,
+`OPENING` after the indentation of its first line, then `INSIDE`, then `CLOSING`.
+
+- A block of code begins with a fence that is indented by at most three blanks. In an item of a list, the fence may be
+  indented further; the block then ends with the item at the latest.
+- A comment at the beginning of a line ends with the line that closes it, or with the text. Within an item of a list it
+  ends with the item at the latest.
+- A comment in the middle of a line counts only if it is closed in its paragraph. If that is in another line, it takes
+  the rest of that line, too. So no line that counts begins inside of a comment.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
 
@@ -19,11 +23,26 @@ from msgspec import Struct
 
 from raymond.patterns import regex
 
-# Only lines that can begin a heading, or open or close a fence, are looked at: a long text costs one pass of `re`.
-_MARKER = regex(r"^(?:\A\ufeff)?( {0,3})(#{1,6}(?=[ \t]|\r*(?:\n|\Z))|`{3,}|~{3,})([^\n]*)", re.MULTILINE)
-_TICKS = regex("`+")
 BYTE_ORDER_MARK = "\ufeff"
+OPENING, INSIDE, CLOSING = "\x01", "\x02", "\x03"
+_RESERVED = {ord(mark): "\x00" for mark in (OPENING, INSIDE, CLOSING)}
 _EMPTY = ("", BYTE_ORDER_MARK)
+_DEEP = 3
+"""Blanks before a fence that needs no list item around it."""
+
+# Only what can begin a heading, code or a comment is looked at: a long text costs one pass of `re`.
+_BEGIN = r"^(?:\A\ufeff)?(?: {0,3}(#{1,6})(?=[ \t]|\r*(?:\n|\Z))|([ \t]*)(`{3,}|~{3,})([^\n]*))"
+_START = regex(rf"{_BEGIN}|<!--", re.MULTILINE)
+_START_WITHOUT_COMMENTS = regex(_BEGIN, re.MULTILINE)
+_INDENTATION = regex(r"(?:\A\ufeff)?[ \t]*")
+_HEADING = regex(r"(?:\A\ufeff)? {0,3}#{1,6}(?:[ \t\r\n]|\Z)")
+_PARAGRAPH_END = regex(
+    r"\n(?=[ \t\r]*(?:\n|\Z)| {0,3}#{1,6}(?:[ \t\r\n]|\Z)| {0,3}(?:```|~~~)"
+    r"|[ \t]*(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t\r\n]|\Z))"
+)
+_INDENTED = regex(r"^([ \t]*)(?:([-*+]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)|[^ \t\r\n])", re.MULTILINE)
+_INK = regex(r"[^\r\n]+")
+_TICKS = regex("`+")
 
 
 class Heading(Struct, frozen=True):
@@ -44,7 +63,7 @@ class Fence(Struct, frozen=True):
     start: int
     stop: int
     closing: str
-    """The line that would close it; empty when it is closed."""
+    """The line that would close it; empty if the block is closed."""
 
 
 class Section(Struct, frozen=True):
@@ -64,34 +83,271 @@ class Line(Struct):
     start: int
     stop: int
     text: str
-    """Without its ending."""
+    """As it counts, without its ending: blanks in the place of comments, code as it is."""
     kind: str = ""
     """`heading`, `fence` for the line that opens one, `fenced` for the rest of it, or nothing."""
 
 
-def outline(text: str) -> tuple[list[Heading], list[Fence]]:
-    """The headings outside of fences, and the fences, in their order."""
-    headings: list[Heading] = []
-    fences: list[Fence] = []
-    opened: re.Match[str] | None = None
-    for found in _MARKER.finditer(text):
-        stop = min(found.end() + 1, len(text))
-        if opened:
-            if _closes(found, opened):
-                fences.append(Fence(opened.start(), stop, ""))
-                opened = None
-        elif found[2][0] == "#":
-            headings.append(Heading(_title(found[3]), len(found[2]), found.start(), found.start(2), stop))
-        elif found[2][0] == "~" or "`" not in found[3]:
-            opened = found
-    if opened:
-        fences.append(Fence(opened.start(), len(text), opened[1] + opened[2]))
-    return headings, fences
+class Document:
+    """A text with the places of what is in it. Without `comments`, a comment is text like any other."""
+
+    def __init__(self, text: str, *, comments: bool = True) -> None:
+        scan = _Scan(text, comments=comments)
+        scan.run()
+        self.text = text
+        self.counted = scan.counted()
+        self._shown = scan.blotted(text, " ")
+        self.fences: list[Fence] = scan.fences
+        self.comments: list[tuple[int, int]] = scan.comments
+        """Where each begins and ends."""
+        self.open_comment = scan.open_comment
+        """Where a comment begins of which the rest of the text is part."""
+        self.unclosed: list[tuple[int, str]] = scan.unclosed
+        """Where something begins that is never closed, and what is said about it."""
+        self.headings = [self._heading(*found) for found in scan.headings]
+        self._titles = {heading.start for heading in self.headings}
+        self._endings: list[int] | None = None
+
+    def _heading(self, start: int, marks: int, rest: int) -> Heading:
+        stop = self.text.find("\n", rest) + 1 or len(self.text)
+        return Heading(_title(self.counted[rest:stop]), rest - marks, start, marks, stop)
+
+    @property
+    def open_fence(self) -> Fence | None:
+        """The block of code of which the rest of the text is part."""
+        last = self.fences[-1] if self.fences else None
+        return last if last and last.closing and last.stop == len(self.text) else None
+
+    def section(self, title: str) -> Section | None:
+        """The first section with this title, whatever its level."""
+        wanted = plain(title)
+        for at, heading in enumerate(self.headings):
+            if plain(heading.title) == wanted:
+                ends = (later.start for later in self.headings[at + 1 :] if later.level <= heading.level)
+                end = next(ends, len(self.text))
+                return Section(heading.title, heading.level, heading.start, heading.stop, end)
+        return None
+
+    def lines(self, start: int = 0, end: int | None = None) -> Iterator[Line]:
+        """The lines between two offsets, each of which begins a line or ends the text."""
+        text, shown, fences, titles = self.text, self._shown, self.fences, self._titles
+        end = len(text) if end is None else end
+        number = max(0, bisect_right(fences, start, key=_start) - 1)
+        at = start
+        while at < end:
+            stop = text.find("\n", at, end) + 1 or end
+            while number < len(fences) and fences[number].stop <= at:
+                number += 1
+            if number < len(fences) and fences[number].start <= at:
+                kind = "fence" if fences[number].start == at else "fenced"
+                yield Line(at, stop, text[at:stop].rstrip("\r\n"), kind)
+            else:
+                yield Line(at, stop, shown[at:stop].rstrip("\r\n"), "heading" if at in titles else "")
+            at = stop
+
+    def number(self, at: int) -> int:
+        """The number of the line at an offset, counted from 1."""
+        if self._endings is None:
+            self._endings = [found.start() for found in re.finditer("\n", self.text)]
+        return bisect_left(self._endings, at) + 1
+
+    def outside(self, at: int) -> int:
+        """The beginning of a line at which something can be put that counts: `at`, or the next one to it."""
+        begin = self.open_fence.start if self.open_fence else self.open_comment
+        if begin is not None and at > begin:
+            return self.text.rfind("\n", 0, begin) + 1
+        number = bisect_right(self.comments, (at, 0)) - 1
+        if number < 0 or "\n" not in self.text[slice(*self.comments[number])].removesuffix("\n"):
+            return at
+        return max(at, self.comments[number][1])
+
+    def closing(self) -> str:
+        """What to append so that the next text begins a line of its own, outside of code and comments."""
+        ending = newline(self.text)
+        begun = "" if self.text in _EMPTY or self.text.endswith("\n") else ending
+        run = self.open_fence.closing if self.open_fence else "-->" if self.open_comment is not None else ""
+        return f"{begun}{run}{ending}" if run else begun
+
+    def gap(self) -> str:
+        """What to append so that the next text begins after an empty line, outside of code and comments."""
+        begun = self.closing()
+        is_apart = self.text in _EMPTY or (self.text + begun).endswith(("\n\n", "\n\r\n"))
+        return begun if is_apart else begun + newline(self.text)
 
 
-def _closes(found: re.Match[str], opened: re.Match[str]) -> bool:
-    # A run of the same character and at least the same length begins with the one that opened.
-    return found[2].startswith(opened[2]) and not found[3].strip(" \t\r")
+class _Level(Struct):
+    """A line that others below it can be indented under."""
+
+    indent: int
+    is_item: bool
+    end: int = -1
+    """Where the item ends, once that was looked for."""
+
+
+class _Scan:
+    """Goes through a text once. What it looks for ahead is remembered, so that no stretch is searched again."""
+
+    def __init__(self, text: str, *, comments: bool) -> None:
+        self.text = text
+        self.start = _START if comments else _START_WITHOUT_COMMENTS
+        self.headings: list[tuple[int, int, int]] = []
+        """Where each begins, where its marks begin, and where they end."""
+        self.fences: list[Fence] = []
+        self.comments: list[tuple[int, int]] = []
+        self.unclosed: list[tuple[int, str]] = []
+        self.open_comment: int | None = None
+        self.blots: list[tuple[int, int, str]] = []
+        """What does not count, and the mark that takes its place."""
+        self.line = 0
+        """Where the line of the last comment begins."""
+        self.seen = 0
+        self.spans: tuple[int, list[int], list[int]] = (-1, [], [])
+        self.close = self.paragraph = -1
+        self.levels: list[_Level] = []
+        self.levelled = 0
+        """Up to here the indentation of lines is in `levels`."""
+        self.passed = 0
+        """How many of `hidden` are before that."""
+        self.hidden: list[tuple[int, int]] = []
+        """Code and comments, in their order: their lines have no level."""
+
+    def run(self) -> None:
+        text, start, at = self.text, self.start, 0
+        while found := start.search(text, at):
+            if found[1]:
+                self.headings.append((found.start(), found.start(1), found.end(1)))
+                at = found.end(1)
+            elif found[3]:
+                at = self._fence(found)
+            else:
+                at = self._comment(found.start())
+
+    def counted(self) -> str:
+        """The text with everything blotted out that does not count."""
+        text = self.text
+        if any(mark in text for mark in (OPENING, INSIDE, CLOSING)):
+            text = text.translate(_RESERVED)
+        return self.blotted(text, f" {OPENING}{INSIDE}{CLOSING}")
+
+    def blotted(self, text: str, marks: str) -> str:
+        """The text in which what gets one of these marks has it."""
+        parts, at = [], 0
+        for start, stop, mark in self.blots:
+            if mark in marks:
+                parts += [text[at:start], _INK.sub(lambda ink, mark=mark: mark * len(ink[0]), text[start:stop])]  # type: ignore[misc]
+                at = stop
+        return "".join([*parts, text[at:]]) if parts else text
+
+    # Code
+
+    def _fence(self, found: re.Match[str]) -> int:
+        """Blot out a block of code; where to look on."""
+        text, run = self.text, found[3]
+        width = columns(found[2])
+        if run[0] == "`" and "`" in found[4]:
+            return found.end(3)
+        limit, indent = len(text), rf" {{0,{_DEEP}}}"
+        if width > _DEEP:
+            item = self._item(found.start(2), width)
+            if item is None:
+                return found.end(3)
+            limit, indent = self._end(item, found.end()), rf"[ \t]{{0,{width + _DEEP}}}"
+        close = re.compile(rf"^{indent}{run[0]}{{{len(run)},}}[ \t\r]*$", re.MULTILINE).search(text, found.end(), limit)
+        first = min(found.end() + 1, len(text))
+        self.blots.append((found.start(3), first, OPENING))
+        if close:
+            stop = min(close.end() + 1, len(text))
+            self.blots += [(first, close.start(), INSIDE), (close.start(), stop, CLOSING)]
+        else:
+            stop = limit
+            self.blots.append((first, stop, INSIDE))
+            self.unclosed.append((found.start(2), "this block of code is not closed, so what follows is part of it"))
+        self.fences.append(Fence(found.start(), stop, "" if close else found[2] + run))
+        self.hidden.append((found.start(), stop))
+        return stop
+
+    # Comments
+
+    def _comment(self, start: int) -> int:
+        """Blot out a comment; where to look on."""
+        text = self.text
+        self.line = text.rfind("\n", self.seen, start) + 1 or self.line
+        self.seen = start
+        if self.close <= start + 1:
+            self.close = _found(text.find("-->", start + 2), text)
+        indentation = _INDENTATION.match(text, self.line)
+        if indentation and indentation.end() == start:
+            item = (
+                self._item(self.line, columns(indentation[0].removeprefix(BYTE_ORDER_MARK)))
+                if start > self.line
+                else None
+            )
+            limit = self._end(item, start) if item else len(text)
+            stop = min(self._after(self.close), limit)
+            if self.close >= limit:
+                self.unclosed.append((start, "this comment is not closed, so what follows is part of it"))
+                self.open_comment = start if item is None else None
+        elif self._is_code(start) or self.close >= self._paragraph(start):
+            return start + 4
+        else:
+            is_long = text.find("\n", start, self.close) >= 0
+            stop = self._after(self.close) if is_long else self.close + 3
+        self.blots.append((start, stop, " "))
+        self.comments.append((start, stop))
+        self.hidden.append((start, stop))
+        return stop
+
+    def _after(self, at: int) -> int:
+        return self.text.find("\n", at) + 1 or len(self.text)
+
+    def _paragraph(self, start: int) -> int:
+        """Where the paragraph ends in which a comment begins."""
+        if _HEADING.match(self.text, self.line):
+            return _found(self.text.find("\n", start), self.text)
+        if self.paragraph < start:
+            end = _PARAGRAPH_END.search(self.text, start)
+            self.paragraph = end.start() if end else len(self.text)
+        return self.paragraph
+
+    def _is_code(self, start: int) -> bool:
+        """Whether it stands between backticks."""
+        line, starts, stops = self.spans
+        if line != self.line:
+            starts, stops = _code(self.text, self.line, _found(self.text.find("\n", start), self.text))
+            self.spans = self.line, starts, stops
+        at = bisect_right(starts, start) - 1
+        return at >= 0 and start < stops[at]
+
+    # Items of lists
+
+    def _item(self, line: int, width: int) -> _Level | None:
+        """The innermost item of a list in which a line is that begins there and is indented so far."""
+        for found in _INDENTED.finditer(self.text, self.levelled, line):
+            while self.passed < len(self.hidden) and self.hidden[self.passed][1] <= found.start():
+                self.passed += 1
+            if self.passed < len(self.hidden) and self.hidden[self.passed][0] <= found.start():
+                continue
+            indent = columns(found[1])
+            self._dedent(indent)
+            self.levels.append(_Level(indent, bool(found[2])))
+        self.levelled = max(self.levelled, line)
+        self._dedent(width)
+        return next((level for level in reversed(self.levels) if level.is_item), None)
+
+    def _dedent(self, indent: int) -> None:
+        while self.levels and self.levels[-1].indent >= indent:
+            self.levels.pop()
+
+    def _end(self, item: _Level, at: int) -> int:
+        """Where an item ends: at the first line that is indented no further than it is."""
+        if item.end <= at:
+            below = _INDENTED.finditer(self.text, self._after(at))
+            item.end = next((one.start() for one in below if columns(one[1]) <= item.indent), len(self.text))
+        return item.end
+
+
+def _start(fence: Fence) -> int:
+    return fence.start
 
 
 def _title(rest: str) -> str:
@@ -105,34 +361,11 @@ def plain(title: str) -> str:
     return " ".join(title.strip(" \t*_:").split()).casefold()
 
 
-def find(text: str, title: str) -> Section | None:
-    """The first section with this title, whatever its level."""
-    headings, _ = outline(text)
-    wanted = plain(title)
-    for at, heading in enumerate(headings):
-        if plain(heading.title) == wanted:
-            ends = (later.start for later in headings[at + 1 :] if later.level <= heading.level)
-            return Section(heading.title, heading.level, heading.start, heading.stop, next(ends, len(text)))
-    return None
-
-
-def lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Line]:
-    """The lines between two offsets, each of which begins a line or ends the text."""
-    headings, fences = outline(text)
-    end = len(text) if end is None else end
-    titles = {heading.start for heading in headings}
-    fence = iter(fences)
-    block = next(fence, None)
-    at = start
-    while at < end:
-        stop = text.find("\n", at, end) + 1 or end
-        while block and block.stop <= at:
-            block = next(fence, None)
-        kind = "heading" if at in titles else ""
-        if block and block.start <= at:
-            kind = "fence" if block.start == at else "fenced"
-        yield Line(at, stop, text[at:stop].rstrip("\r\n"), kind)
-        at = stop
+def columns(blanks: str) -> int:
+    """How far a line is indented; `blanks` may be the whole line."""
+    if "\t" in blanks:
+        blanks = blanks.expandtabs(4)
+    return len(blanks) - len(blanks.lstrip(" "))
 
 
 def fence(text: str) -> str:
@@ -142,185 +375,16 @@ def fence(text: str) -> str:
     return f"{run}\n{text}{ending}{run}\n"
 
 
-def open_fence(text: str) -> str:
-    """The line that closes the fence in which `text` ends, or nothing when it ends outside of one."""
-    _, fences = outline(text)
-    return fences[-1].closing if fences else ""
-
-
 def newline(text: str) -> str:
     """How the lines of `text` end, going by the first one."""
     at = text.find("\n")
     return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"
 
 
-def closing(text: str) -> str:
-    """What to append so that the next text begins a line of its own, outside of any fence."""
-    ending = newline(text)
-    begun = "" if text in _EMPTY or text.endswith("\n") else ending
-    run = open_fence(text)
-    return f"{begun}{run}{ending}" if run else begun
-
-
-def gap(text: str) -> str:
-    """What to append so that the next text begins after an empty line, outside of any fence."""
-    ending = newline(text)
-    begun = closing(text)
-    return begun if text in _EMPTY or (text + begun).endswith(("\n\n", "\n\r\n")) else begun + ending
-
-
 def adapted(text: str, ending: str) -> str:
     """`text` with its lines ended by `ending`."""
     text = text.replace("\r\n", "\n")
     return text if ending == "\n" else text.replace("\n", ending)
-
-
-# What counts
-
-
-OPENING, INSIDE, CLOSING = "\x01", "\x02", "\x03"
-_RESERVED = {ord(mark): "\x00" for mark in (OPENING, INSIDE, CLOSING)}
-_START = regex(r"^(?:\A\ufeff)?( {0,3})(`{3,}|~{3,})([^\n]*)|<!--", re.MULTILINE)
-_INDENTATION = regex(r"(?:\A\ufeff)?[ \t]*")
-_HEADING = regex(r"(?:\A\ufeff)? {0,3}#{1,6}(?:[ \t\r\n]|\Z)")
-_BREAK = regex(r"\n(?=[ \t\r]*(?:\n|\Z)| {0,3}#{1,6}(?:[ \t\r\n]|\Z)| {0,3}(?:```|~~~))")
-_INK = regex(r"[^\r\n]+")
-
-
-class Mask(Struct, frozen=True):
-    """A text as it counts, and where something begins that is never closed."""
-
-    text: str
-    fence: int | None
-    comment: int | None
-    comments: list[tuple[int, int]]
-    """Where those of several lines begin and end."""
-
-    @property
-    def open(self) -> int | None:
-        """Where that begins of which all the rest of the text is part."""
-        return self.comment if self.fence is None else self.fence
-
-    def outside(self, at: int) -> int:
-        """The beginning of a line at which something can be put that counts: `at`, or the next one to it."""
-        if self.open is not None and at > self.open:
-            return self.text.rfind("\n", 0, self.open) + 1
-        number = bisect_right(self.comments, (at, 0)) - 1
-        return max(at, self.comments[number][1]) if number >= 0 else at
-
-
-class _Masker:
-    """Goes through a text once. What it looks for ahead is remembered, so that no stretch is searched again."""
-
-    def __init__(self, text: str, *, code: bool) -> None:
-        self.text = text
-        self.code = code
-        """Whether code is blotted out, too."""
-        self.parts: list[str] = []
-        self.at = 0
-        """Up to here the text is in `parts`."""
-        self.line = 0
-        """Where the line of the last comment begins."""
-        self.seen = 0
-        self.spans: tuple[int, list[int], list[int]] = (-1, [], [])
-        self.close = self.paragraph = -1
-        self.comments: list[tuple[int, int]] = []
-
-    def run(self) -> Mask:
-        text, at = self.text, 0
-        while found := _START.search(text, at):
-            if found[2] is None:
-                at, is_closed = self._comment(found.start())
-                if not is_closed:
-                    return self._mask(comment=found.start())
-            elif found[2][0] == "`" and "`" in found[3]:
-                at = found.end(2)
-            else:
-                at, is_closed = self._fence(found)
-                if not is_closed:
-                    return self._mask(fence=found.start(1))
-        self.parts.append(text[self.at :])
-        return self._mask()
-
-    def _mask(self, fence: int | None = None, comment: int | None = None) -> Mask:
-        return Mask("".join(self.parts), fence, comment, self.comments)
-
-    def _blot(self, start: int, stop: int, mark: str) -> None:
-        self.parts += [self.text[self.at : start], _INK.sub(lambda ink: mark * len(ink[0]), self.text[start:stop])]
-        self.at = stop
-
-    def _fence(self, found: re.Match[str]) -> tuple[int, bool]:
-        """Blot out a block of code; where it ends, and whether it is closed."""
-        run = found[2]
-        end = re.compile(rf"^ {{0,3}}{run[0]}{{{len(run)},}}[ \t\r]*$", re.MULTILINE).search(self.text, found.end())
-        if not self.code and end:
-            return end.end(), True
-        if not self.code:
-            self.parts.append(self.text[self.at :])
-            return len(self.text), False
-        first = min(found.end() + 1, len(self.text))
-        self._blot(found.start(2), first, OPENING)
-        if end is None:
-            self._blot(first, len(self.text), INSIDE)
-            return len(self.text), False
-        stop = min(end.end() + 1, len(self.text))
-        self._blot(first, end.start(), INSIDE)
-        self._blot(end.start(), stop, CLOSING)
-        return stop, True
-
-    def _comment(self, start: int) -> tuple[int, bool]:
-        """Blot out a comment; where to look on, and whether it is closed."""
-        text = self.text
-        self.line = text.rfind("\n", self.seen, start) + 1 or self.line
-        self.seen = start
-        if self.close <= start + 1:
-            self.close = _found(text.find("-->", start + 2), text)
-        indentation = _INDENTATION.match(text, self.line)
-        if indentation and indentation.end() == start:
-            stop = self._after(self.close)
-        elif self._is_code(start) or self.close >= self._paragraph(start):
-            return start + 4, True
-        else:
-            is_long = text.find("\n", start, self.close) >= 0
-            stop = self._after(self.close) if is_long else self.close + 3
-        self._blot(start, stop, " ")
-        if text.find("\n", start, stop - 1) >= 0:
-            self.comments.append((start, stop))
-        return stop, self.close < len(text)
-
-    def _after(self, at: int) -> int:
-        return self.text.find("\n", at) + 1 or len(self.text)
-
-    def _paragraph(self, start: int) -> int:
-        """Where the paragraph ends in which a comment begins."""
-        if _HEADING.match(self.text, self.line):
-            return _found(self.text.find("\n", start), self.text)
-        if self.paragraph < start:
-            end = _BREAK.search(self.text, start)
-            self.paragraph = end.start() if end else len(self.text)
-        return self.paragraph
-
-    def _is_code(self, start: int) -> bool:
-        """Whether it stands between backticks."""
-        line, starts, stops = self.spans
-        if line != self.line:
-            starts, stops = _code(self.text, self.line, _found(self.text.find("\n", start), self.text))
-            self.spans = self.line, starts, stops
-        at = bisect_right(starts, start) - 1
-        return at >= 0 and start < stops[at]
-
-
-def mask(text: str) -> Mask:
-    """`text` as it counts, with the same length and the same lines."""
-    if any(mark in text for mark in (OPENING, INSIDE, CLOSING)):
-        text = text.translate(_RESERVED)
-    return _Masker(text, code=True).run()
-
-
-def uncommented(text: str) -> tuple[str, int]:
-    """`text` with blanks in the place of its comments, and where one begins that is never closed, or -1."""
-    found = _Masker(text, code=False).run() if "<!--" in text else Mask(text, None, None, [])
-    return found.text, -1 if found.comment is None else found.comment
 
 
 def _found(at: int, text: str) -> int:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.loops.formats import document, foreign_text, prd, records, state_file, task_spec
-from raymond.loops.formats.document import Line
+from raymond.loops.formats.document import Document, Line
 from raymond.loops.formats.queue_item import PlanWarning
 from raymond.loops.formats.state_file import Broken
 from raymond.patterns import regex
@@ -178,14 +178,14 @@ def with_stories(text: str, stories: Sequence[str]) -> str:
         return f"{text.strip()}# Product requirements\n\n## {prd.TITLE}\n\n{new}"
     at = _end(text)
     if at < 0:
-        return text + document.gap(text) + document.adapted(f"## {prd.TITLE}\n\n{new}", ending)
+        return text + Document(text).gap() + document.adapted(f"## {prd.TITLE}\n\n{new}", ending)
     before, after = text[:at], text[at:]
-    return before + document.gap(before) + document.adapted(new, ending) + (ending + after if after else "")
+    return before + Document(before).gap() + document.adapted(new, ending) + (ending + after if after else "")
 
 
 def _end(text: str) -> int:
     """Where the stories of a PRD end; -1 if it has no place for them."""
-    found = document.find(document.uncommented(text)[0], prd.TITLE)
+    found = Document(text).section(prd.TITLE)
     there = prd.read(text).stories
     if found and (not there or any(found.body <= one.start < found.end for one in there)):
         return found.end
@@ -198,7 +198,7 @@ def heading_level(text: str) -> int:
     if there:
         line = text[there[-1].start :].removeprefix(document.BYTE_ORDER_MARK).lstrip(" ")
         return len(line) - len(line.lstrip("#"))
-    found = document.find(document.uncommented(text)[0], prd.TITLE)
+    found = Document(text).section(prd.TITLE)
     return min(found.level + 1, _DEEPEST) if found else 3
 
 
@@ -260,10 +260,10 @@ def _boxes(text: str) -> Iterator[_Box]:
             if box:
                 yield box
             box, area = None, _heading(line.text)
-        elif found and (not box or _columns(found[1]) <= indent):
+        elif found and (not box or document.columns(found[1]) <= indent):
             if box:
                 yield box
-            indent = _columns(found[1])
+            indent = document.columns(found[1])
             title = _plain(found[3] or "")
             box = _Box(title, number, area, found[2] != " ", [], [], []) if title else None
         elif found and box:
@@ -379,7 +379,7 @@ def is_checklist(text: str) -> bool:
 
 
 def _numbered(text: str) -> Iterator[tuple[int, Line]]:
-    return enumerate(document.lines(document.uncommented(text)[0]), 1)
+    return enumerate(Document(text).lines(), 1)
 
 
 def _heading(line: str) -> str:
@@ -388,7 +388,7 @@ def _heading(line: str) -> str:
 
 
 def _first_title(text: str) -> str:
-    headings, _ = document.outline(document.uncommented(text)[0])
+    headings = Document(text).headings
     return next((_plain(one.title) for one in headings if one.level == 1 and one.title), "")
 
 
@@ -399,10 +399,6 @@ def _plain(text: str) -> str:
         if text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2:
             return text[2:-2].strip()
     return text
-
-
-def _columns(blanks: str) -> int:
-    return len(blanks.expandtabs(4))
 
 
 # prd.json

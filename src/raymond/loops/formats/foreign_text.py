@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 
 from raymond.loops.formats import document
+from raymond.loops.formats.document import Document
 from raymond.patterns import regex
 from raymond.text import safe, visible
 
@@ -90,7 +91,7 @@ def prose(text: str, level: int, reserved: Collection[str] = ()) -> str:
     """
     text = safe(_unix(text.removeprefix(document.BYTE_ORDER_MARK))).strip("\n")
     text = _lowered(text, min(level, _DEEPEST), {document.plain(title) for title in reserved})
-    return text + document.closing(text)
+    return text + Document(text).closing()
 
 
 def _unix(text: str) -> str:
@@ -99,10 +100,9 @@ def _unix(text: str) -> str:
 
 
 def _lowered(text: str, level: int, reserved: set[str]) -> str:
-    headings, _ = document.outline(text)
     parts: list[str] = []
     at = 0
-    for heading in headings:
+    for heading in Document(text, comments=False).headings:
         parts += [text[at : heading.marks], _prefix(heading, level, reserved)]
         at = heading.marks
     lowered = "".join([*parts, text[at:]])
@@ -117,10 +117,9 @@ def _prefix(heading: document.Heading, level: int, reserved: set[str]) -> str:
 
 def _uncommented(text: str) -> str:
     """`text` whose comments are shown: one that is never closed would hide what follows it. Code stays as it is."""
-    _, fences = document.outline(text)
     parts: list[str] = []
     at = 0
-    for block in fences:
+    for block in Document(text, comments=False).fences:
         parts += [text[at : block.start].replace("<!--", "&lt;!--"), unmarked(text[block.start : block.stop])]
         at = block.stop
     return "".join([*parts, text[at:].replace("<!--", "&lt;!--")])

@@ -1,7 +1,6 @@
 """A PRD: the stories under `## User Stories`, each with how it is verified."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -10,8 +9,8 @@ from msgspec import Struct
 
 from raymond import durations
 from raymond.language.check import EXPECTED, Check, expectation
-from raymond.loops.formats import document, item_ids, misspelt
-from raymond.loops.formats.document import Fence, Heading, Line
+from raymond.loops.formats import item_ids, misspelt
+from raymond.loops.formats.document import Document, Heading, Line, columns, plain
 from raymond.loops.formats.queue_item import PlanWarning, unquoted
 from raymond.patterns import regex
 
@@ -41,6 +40,8 @@ _FIELDS = {
     "priority": "priority",
     "depends on": "depends",
 }
+_TELLING = ("verification", "implemented by")
+"""Fields that only a story has."""
 _NAMES = "|".join(name.replace(" ", "[ \t]+") for name in _FIELDS)
 _BOLD = r"(?:\*\*|__)"
 _FIELD = regex(
@@ -177,7 +178,7 @@ class _VerificationReader:
                 return False
             self.value(text.strip(), number)
         elif bullet:
-            self._entry(number, text[bullet.end() :].strip(), _columns(bullet[1]))
+            self._entry(number, text[bullet.end() :].strip(), columns(bullet[1]))
         else:
             self._continued(number, text)
         self.is_after_gap = False
@@ -233,7 +234,7 @@ class _VerificationReader:
         """An indented line without a bullet: `key: value` as in YAML, or more of a criterion."""
         key = _KEY.fullmatch(text.strip())
         if key and key[1].lower() in _KEYS:
-            return self._set(number, key[1].lower(), (key[2] or "").strip(), _columns(text))
+            return self._set(number, key[1].lower(), (key[2] or "").strip(), columns(text))
         if self.parts and self.parts[-1].criteria:
             self.parts[-1].criteria[-1] += f" {text.strip()}"
             return None
@@ -316,10 +317,6 @@ def _is_check(text: str) -> bool:
     return text.strip("`*_ .").lower() in ("manual", "tasks") or bool(_QUOTED.fullmatch(text))
 
 
-def _columns(text: str) -> int:
-    return len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip(" "))
-
-
 def _combined(text: str) -> str:
     """How several checks are written, if that is what a text looks like."""
     is_several = _SEVERAL.search(_QUOTED.sub("`", text)) is not None
@@ -380,44 +377,26 @@ class _Field:
 
 def read(text: str) -> Prd:
     """The stories of a PRD. Never raises: a text without any has none."""
-    plain, unclosed = document.uncommented(text)
-    headings, fences = document.outline(plain)
+    document = Document(text)
+    headings = document.headings
     heads = {at: head for at, one in enumerate(headings) if (head := _head(one))}
     counted, warnings = _counted(headings, heads)
-    warnings += _lost(plain, headings, fences, heads)
-    starts = _Lines(text)
-    if unclosed >= 0:
-        warnings.append((unclosed, "this comment is not closed, so what follows is part of it"))
-    found = [PlanWarning(message, starts.number(offset)) for offset, message in warnings]
+    warnings += [*_lost(document, heads), *document.unclosed]
+    found = [PlanWarning(message, document.number(offset)) for offset, message in warnings]
     stories: dict[str, Story] = {}
     twice = []
     for at, (id, title) in counted.items():
-        heading, line = headings[at], starts.number(headings[at].start)
+        heading, line = headings[at], document.number(headings[at].start)
         if id in stories:
             found.append(PlanWarning(f"there are two stories {id}, and only the first one counts", line))
             twice.append((id, stories[id].line, line))
             continue
         later = range(at + 1, len(headings))
         end = next((headings[one].start for one in later if one in heads or headings[one].level <= heading.level), None)
-        reader = _StoryReader(plain, heading, line, len(text) if end is None else end)
-        stories[id] = reader.story(id, title, text)
+        reader = _StoryReader(document, heading, line, len(text) if end is None else end)
+        stories[id] = reader.story(id, title)
         found += reader.warnings
     return Prd(tuple(stories.values()), tuple(sorted(found, key=lambda warning: warning.line)), tuple(twice))
-
-
-class _Lines:
-    """Numbers of lines for offsets that are asked for in about their order."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = self._number = 0
-
-    def number(self, offset: int) -> int:
-        if offset < self._at:
-            self._at = self._number = 0
-        self._number += self._text.count("\n", self._at, offset)
-        self._at = offset
-        return self._number + 1
 
 
 def _head(heading: Heading) -> tuple[str, str] | None:
@@ -445,10 +424,9 @@ def _counted(
     return inside or heads, warnings
 
 
-def _lost(
-    text: str, headings: list[Heading], fences: list[Fence], heads: dict[int, tuple[str, str]]
-) -> Iterator[tuple[int, str]]:
+def _lost(document: Document, heads: dict[int, tuple[str, str]]) -> Iterator[tuple[int, str]]:
     """Headings that are nearly those of stories, and what is said about each."""
+    headings = document.headings
     under = _under(headings)
     level = 0
     for at, one in enumerate(headings):
@@ -459,30 +437,20 @@ def _lost(
         title = _bare(one.title)
         almost = _ALMOST.match(title) if under else None
         id = almost[0].strip("[") if almost else misspelt.story_meant(title)
-        stop = headings[at + 1].start if at + 1 < len(headings) else len(text)
-        field = "" if id or level or _is_field(title) else _field_in(text, one.stop, stop, fences)
+        stop = headings[at + 1].start if at + 1 < len(headings) else len(document.text)
+        is_told = id or level or _is_field(title)
+        field = "" if is_told else misspelt.field_in(document.counted, one.stop, stop, _TELLING)
         if id or field:
             yield one.start, misspelt.unread_heading("story", one.title, f"### {id or 'US-1'}: Title", field)
 
 
 def _is_field(title: str) -> bool:
-    return document.plain(title.partition(":")[0]) in _FIELDS
-
-
-def _field_in(text: str, start: int, stop: int, fences: list[Fence]) -> str:
-    """The field in some lines that only a story has, outside of code."""
-    at = bisect_left(fences, start, key=_begins)
-    code = fences[at].start if at < len(fences) else stop
-    return misspelt.field_in(text, start, min(code, stop), ("verification", "implemented by"))
-
-
-def _begins(fence: Fence) -> int:
-    return fence.start
+    return plain(title.partition(":")[0]) in _FIELDS
 
 
 def _under(headings: list[Heading]) -> set[int]:
     """The headings in sections with the title."""
-    wanted = document.plain(TITLE)
+    wanted = plain(TITLE)
     level = 0
     found = set()
     for at, heading in enumerate(headings):
@@ -490,7 +458,7 @@ def _under(headings: list[Heading]) -> set[int]:
             level = 0
         if level:
             found.add(at)
-        elif document.plain(heading.title) == wanted:
+        elif plain(heading.title) == wanted:
             level = heading.level
     return found
 
@@ -498,16 +466,15 @@ def _under(headings: list[Heading]) -> set[int]:
 class _StoryReader:
     """Reads the lines of one story."""
 
-    def __init__(self, text: str, heading: Heading, line: int, end: int) -> None:
-        self.heading, self.number, self.end = heading, line, end
-        self.text = text[heading.stop : end]
+    def __init__(self, document: Document, heading: Heading, line: int, end: int) -> None:
+        self.document, self.heading, self.number, self.end = document, heading, line, end
         self.fields: dict[str, _Field] = {}
         self.intro: list[str] = []
         self.warnings: list[PlanWarning] = []
         self.problem = ""
         self.problem_number = 0
 
-    def story(self, id: str, title: str, text: str) -> Story:
+    def story(self, id: str, title: str) -> Story:
         self._split()
         criteria = tuple(self._criteria())
         tasks, depends, priority = self._tasks(), self._depends(id), self._priority()
@@ -526,7 +493,7 @@ class _StoryReader:
             self.number,
             self.heading.start,
             self.end,
-            text[self.heading.stop : self.end].strip("\r\n"),
+            self.document.text[self.heading.stop : self.end].strip("\r\n"),
             role,
             want,
             benefit,
@@ -543,7 +510,7 @@ class _StoryReader:
         field: _Field | None = None
         is_intro = True
         suspects: list[tuple[str, int]] = []
-        for number, line in enumerate(document.lines(self.text), self.number + 1):
+        for number, line in enumerate(self.document.lines(self.heading.stop, self.end), self.number + 1):
             name, value = self._named(line)
             if name:
                 field, is_intro = _Field(value, number), False
@@ -588,7 +555,7 @@ class _StoryReader:
         if line.kind == "heading":
             title = line.text.strip().strip("#").strip()
             name, _, value = title.partition(":")
-            return _FIELDS.get(document.plain(name), ""), value.strip(" \t*_")
+            return _FIELDS.get(plain(name), ""), value.strip(" \t*_")
         if line.kind or line.text[:1] not in _FIRST:
             return "", ""
         found = _FIELD.match(line.text)

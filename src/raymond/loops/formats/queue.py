@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from raymond.loops.formats import document, queue_item
-from raymond.loops.formats.document import Line, Section
+from raymond.loops.formats import queue_item
+from raymond.loops.formats.document import Document, Line, Section, adapted, columns, newline
 from raymond.loops.formats.queue_item import Item, PlanWarning
 from raymond.patterns import regex
 
@@ -17,7 +17,6 @@ _NOTHINGS = ("", "none", "nothing", "n/a")
 _SHORT = 16
 """Characters within which that is said."""
 _BULLET = regex(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)", re.MULTILINE)
-_TAB = 4
 
 
 class Queue(Struct, frozen=True):
@@ -38,7 +37,7 @@ class _Block:
         self.number = number
         self.first = line
         self.bullet = bullet
-        self.indent = _columns(bullet[1])
+        self.indent = columns(bullet[1])
         self.rest: list[tuple[int, Line]] = []
         self.skipped: list[tuple[int, Line]] = []
         """Empty lines, which belong to the item if more of it follows."""
@@ -59,28 +58,23 @@ class _Block:
             return False
         if not self.indent and line.text[0] in " \t":
             return True
-        if _columns(line.text[: len(line.text) - len(line.text.lstrip(" \t"))]) > self.indent:
-            return True
-        return not (self.skipped or line.text.startswith("<!--") or _is_break(line.text))
+        return columns(line.text) > self.indent or not (self.skipped or _is_break(line.text))
 
 
 class _Splitter:
     """Goes through the lines of a section once, and finds the items in it."""
 
-    def __init__(self, text: str, section: Section) -> None:
-        self.text = text
+    def __init__(self, document: Document, section: Section) -> None:
+        self.document = document
         self.section = section
-        self.number = text.count("\n", 0, section.body)
+        self.number = document.number(section.body) - 1
         self.block: _Block | None = None
-        self.comment = 0
-        """The line of a comment that is still open."""
-        self.fence = 0
         self.stray = 0
         """The first line with text that belongs to no item."""
 
     def blocks(self) -> Iterator[_Block]:
         """Each item, as soon as the next one begins."""
-        for line in document.lines(self.text, self.section.body, self.section.end):
+        for line in self.document.lines(self.section.body, self.section.end):
             self.number += 1
             before = self.block
             self._line(line)
@@ -90,12 +84,8 @@ class _Splitter:
             yield self.block
 
     def _line(self, line: Line) -> None:
-        if line.kind == "fence":
-            self.fence = self.number
         if line.kind == "fenced":
             self._inside(line)
-        elif self.comment:
-            self.comment = 0 if "-->" in line.text else self.comment
         elif not line.text or line.text.isspace():
             if self.block:
                 self.block.skipped.append((self.number, line))
@@ -111,7 +101,7 @@ class _Splitter:
         if self.block and not self.block.indent and line.text[0] in " \t":
             return None
         bullet = None if line.kind else _BULLET.match(line.text)
-        if not bullet or (self.block and bullet[1] and _columns(bullet[1]) > self.block.indent):
+        if not bullet or (self.block and bullet[1] and columns(bullet[1]) > self.block.indent):
             return None
         return None if _is_break(line.text) else bullet
 
@@ -121,38 +111,37 @@ class _Splitter:
 
     def _outside(self, line: Line) -> None:
         self.block = None
-        if line.text.startswith("<!--") and not line.kind:
-            self.comment = 0 if "-->" in line.text else self.number
-        elif line.kind != "heading" and not is_nothing(line.text):
+        if line.kind != "heading" and not is_nothing(line.text):
             self.stray = self.stray or self.number
 
 
 def read(text: str) -> Queue:
     """The queue of a session log. Never raises: a text without the section has an empty queue."""
-    section = document.find(text, TITLE)
+    document = Document(text)
+    section = document.section(TITLE)
+    start, end = (section.body, section.end) if section else (0, len(text))
+    warnings = [PlanWarning(told, document.number(at)) for at, told in document.unclosed if start <= at < end]
     if section is None:
-        return Queue((), (), None)
-    span = (section.body, section.end)
-    if is_nothing(text[section.body : section.end]):
-        return Queue((), (), span)
-    warnings: list[PlanWarning] = []
-    splitter = _Splitter(text, section)
+        return Queue((), tuple(warnings), None)
+    if is_nothing(document.counted[start:end]):
+        return Queue((), tuple(warnings), (start, end))
+    splitter = _Splitter(document, section)
     items = [item for block in splitter.blocks() if (item := _item(text, block, warnings))]
-    warnings += _left_open(text, splitter)
     if splitter.stray and not items:
         warnings.append(
             PlanWarning(f"there is text under `{TITLE}`, but no item begins with a number or `-`", splitter.stray)
         )
-    return Queue(tuple(items), tuple(sorted(warnings, key=lambda warning: warning.line)), span)
+    return Queue(tuple(items), tuple(sorted(warnings, key=lambda warning: warning.line)), (start, end))
 
 
 def _item(text: str, block: _Block, warnings: list[PlanWarning]) -> Item | None:
     """The item of a block, or None when it has no title."""
-    head = queue_item.read_head(block.first.text[block.bullet.end() :])
+    # Raw: a command may have the signs of a comment in it, and a reason that opens one must not hide the title.
+    head = queue_item.read_head(text[block.first.start + block.bullet.end() : block.first.stop].rstrip("\r\n"))
     metadata, details = queue_item.NO_METADATA, ""
     found = head.warnings
     if block.rest:
-        metadata, details, wrong = queue_item.read_metadata(block.rest)
+        metadata, details, wrong = queue_item.read_metadata(text, block.rest)
         warnings += [PlanWarning(message, number) for number, message in wrong]
     if not head.title:
         found += ("an item without a title is left out",)
@@ -175,15 +164,6 @@ def _item(text: str, block: _Block, warnings: list[PlanWarning]) -> Item | None:
         head.ticked,
         head.proposed,
     )
-
-
-def _left_open(text: str, splitter: _Splitter) -> list[PlanWarning]:
-    warnings = []
-    if splitter.fence and splitter.section.end == len(text) and document.open_fence(text):
-        warnings.append(PlanWarning("this block of code is not closed, so what follows is part of it", splitter.fence))
-    if splitter.comment:
-        warnings.append(PlanWarning("this comment is not closed, so what follows is part of it", splitter.comment))
-    return warnings
 
 
 def ordered(items: Iterable[Item]) -> list[Item]:
@@ -233,11 +213,12 @@ def without(text: str, item: Item) -> str:
 
 def added(text: str, *blocks: str) -> str:
     """`text` with raw items at the end of its queue; a text without one gets the section at its end."""
-    ending = document.newline(text)
+    ending = newline(text)
     new = "".join(_block(block, ending) for block in blocks)
-    section = document.find(text, TITLE)
+    document = Document(text)
+    section = document.section(TITLE)
     if section is None:
-        return f"{text}{document.gap(text)}## {TITLE}{ending}{ending}{new}"
+        return f"{text}{document.gap()}## {TITLE}{ending}{ending}{new}"
     at, before = _end(text, section, ending)
     return text[:at] + before + new + text[at:]
 
@@ -252,11 +233,7 @@ def _end(text: str, section: Section, ending: str) -> tuple[int, str]:
         gap = body.startswith(ending)
         return section.body + len(ending) * gap, begun if gap else begun + ending
     at = text.find("\n", section.body + filled, section.end) + 1 or section.end
-    before = document.closing(text[:at])
-    splitter = _Splitter(text, section)
-    for _ in splitter.blocks():
-        pass
-    return at, before + (f"-->{ending}" if splitter.comment else "")
+    return at, Document(text[:at]).closing()
 
 
 def marked(block: str, tag: str) -> str:
@@ -287,7 +264,7 @@ def rewritten(text: str, blocks: Iterable[str]) -> str:
     """`text` whose queue has these raw items instead of its own; other text between them stays."""
     blocks = tuple(blocks)
     queue = read(text)
-    ending = document.newline(text)
+    ending = newline(text)
     if not queue.items or queue.section is None:
         return _filled(text, queue.section, blocks)
     first, last = queue.items[0], queue.items[-1]
@@ -315,17 +292,12 @@ def listed(blocks: Iterable[str]) -> str:
 
 def _block(block: str, ending: str) -> str:
     """A raw item as it can stand in any queue: not indented, its fence closed, its last line ended."""
-    block = document.adapted(block, "\n").strip("\n").lstrip(" \t")
+    block = adapted(block, "\n").strip("\n").lstrip(" \t")
     block = block if _BULLET.match(block) else f"- {block}"
-    block += document.closing(block) if "```" in block or "~~~" in block else "\n"
-    return document.adapted(block, ending)
+    return adapted(block + Document(block).closing(), ending)
 
 
 # Lines
-
-
-def _columns(blanks: str) -> int:
-    return len(blanks.expandtabs(_TAB)) if "\t" in blanks else len(blanks)
 
 
 def _is_break(line: str) -> bool:

@@ -39,7 +39,6 @@ _FIELDS = {
 }
 _LINE = regex(rf"\s+[-*+]\s+(?:\*\*|__)?({'|'.join(_FIELDS)})(?:\*\*|__)?\s*:(.*)", re.IGNORECASE)
 _RETRIES = regex(r"[0-9]{1,3}")
-_FENCE = regex(r"\s*(`{3,}|~{3,})(.*)")
 _WAYS: tuple[str, ...] = get_args(OnFail)
 
 _LISTS = ("tasks", "seal", "may")
@@ -401,32 +400,18 @@ def _cut(text: str) -> str:
 NO_METADATA = Metadata()
 
 
-def read_metadata(lines: Iterable[tuple[int, Line]]) -> tuple[Metadata, str, list[tuple[int, str]]]:
-    """Metadata, details, and warnings with the number of their line."""
+def read_metadata(text: str, lines: Iterable[tuple[int, Line]]) -> tuple[Metadata, str, list[tuple[int, str]]]:
+    """Metadata, details, and warnings with the number of their line. Details are as they stand in `text`."""
     values: dict[str, Any] = {}
     details: list[str] = []
     warnings: list[tuple[int, str]] = []
-    fence = ""
     for number, line in lines:
-        was_fence = fence
-        fence = "" if line.kind else _inner_fence(line.text, fence)
-        is_code = line.kind or fence or was_fence
-        found = None if is_code or ":" not in line.text else _LINE.match(line.text)
+        found = None if line.kind or ":" not in line.text else _LINE.match(line.text)
         if not found:
-            details.append(line.text)
+            details.append(text[line.start : line.stop].rstrip("\r\n"))
         elif warning := _take(values, found[1].lower(), found[2].strip().removeprefix("**").strip()):
             warnings.append((number, warning))
     return (Metadata(**values) if values else NO_METADATA), _dedented(details) if details else "", warnings
-
-
-def _inner_fence(text: str, fence: str) -> str:
-    """The fence that is open after a line. One that is indented too far to be one of the whole text still quotes."""
-    found = _FENCE.match(text) if "```" in text or "~~~" in text else None
-    if not found:
-        return fence
-    if fence:
-        return "" if found[1].startswith(fence) and not found[2].strip() else fence
-    return "" if found[1][0] == "`" and "`" in found[2] else found[1]
 
 
 def _take(values: dict[str, Any], key: str, text: str) -> str:

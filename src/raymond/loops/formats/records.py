@@ -1,11 +1,13 @@
 """What a loop writes for people: session logs, docs/progress.md and docs/failures.md, and the lines of its log."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from raymond.loops.formats import document, foreign_text, queue
+from raymond.loops.formats.document import Document
 from raymond.loops.formats.foreign_text import one_line
 from raymond.patterns import regex
 
@@ -98,9 +100,9 @@ def log_text(log: SessionLog) -> str:
 
 def joined_log(before: str, log: SessionLog, title: str) -> SessionLog:
     """A log of several items: what the text `before` says, then this one, each part under the title of its item."""
-    parts = {}
+    old_log, parts = Document(before), {}
     for heading in HEADINGS:
-        found = document.find(before, heading)
+        found = old_log.section(heading)
         old = _body(before[found.body : found.end]) if found else ""
         new = foreign_text.prose(log.told.get(heading, ""), _SECTION_LEVEL + 1, HEADINGS).strip()
         own = f"### {foreign_text.inline(log.title)}\n\n{new}" if new and not queue.is_nothing(new) else ""
@@ -113,7 +115,7 @@ def sections_of(reply: str) -> dict[str, str]:
     reply = document.adapted(reply, "\n")
     found: dict[str, list[str]] = {}
     heading, level, at = "Summary", 7, 0
-    for one in document.outline(reply)[0]:
+    for one in Document(reply).headings:
         known = _KNOWN.get(document.plain(one.title))
         # A heading of another name ends a section only if it is not below it.
         if known is None and one.level > level:
@@ -181,7 +183,9 @@ def has_entry(text: str, name: str) -> bool:
     wanted = entry_mark(name)
     if wanted not in text:
         return False
-    return any(not line.kind and line.text.rstrip() == wanted for line in document.lines(text))
+    comments = {start for start, _ in Document(text).comments}
+    there = re.finditer(rf"^{re.escape(wanted)}\s*?$", text, re.MULTILINE)
+    return any(found.start() in comments for found in there)
 
 
 def with_entry(text: str, name: str, entry: str, heading: str) -> str:
@@ -190,10 +194,10 @@ def with_entry(text: str, name: str, entry: str, heading: str) -> str:
         return text
     ending = document.newline(text)
     new = f"{entry_mark(name)}\n{entry.strip()}"
-    if document.find(text, heading.lstrip("# ")) is None:
+    if Document(text).section(heading.lstrip("# ")) is None:
         new = f"{heading}\n\n{new}"
-    new += document.closing(new)
-    return text + document.gap(text) + document.adapted(new, ending)
+    new += Document(new).closing()
+    return text + Document(text).gap() + document.adapted(new, ending)
 
 
 def united(ours: str, theirs: str) -> str:

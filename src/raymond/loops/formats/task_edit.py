@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from raymond import durations
 from raymond.language.check import Check, expected
 from raymond.loops.formats import document, foreign_plan, foreign_text, records, task_spec
+from raymond.loops.formats.document import Document
 from raymond.loops.formats.task_check import KEYS
 from raymond.loops.formats.task_spec import NO_OUTPUT, Field, Layout, Place, Task
 from raymond.patterns import regex
@@ -82,7 +83,7 @@ def with_fix(text: str, id: str, *, command: str, output: str, reason: str, mark
     place = _place(layout, id)
     new = _next_id(layout, id)
     ending = document.newline(text)
-    begun = text[: place.end] + _closing(text, place.end)
+    begun = text[: place.end] + Document(text[: place.end]).closing()
     before = "" if begun.endswith(("\n\n", "\n\r\n")) else ending
     after = ending if place.end < len(text) else ""
     section = _fix(layout, place, new, records.entry_mark(mark), (command, output, reason), ending)
@@ -92,11 +93,11 @@ def with_fix(text: str, id: str, *, command: str, output: str, reason: str, mark
 def added(text: str, blocks: Iterable[str]) -> str:
     """`text` with whole sections of tasks at its end. They come from agents, so a mark of ours in them is none."""
     ending = document.newline(text)
-    parts = [text + _closing(text, len(text))]
+    parts = [text + Document(text).closing()]
     for block in blocks:
         block = foreign_text.unmarked(document.adapted(block.removeprefix(document.BYTE_ORDER_MARK), "\n")).strip("\n")
         is_apart = parts[-1] in ("", document.BYTE_ORDER_MARK) or parts[-1].endswith(("\n\n", "\n\r\n"))
-        parts += ["" if is_apart else ending, document.adapted(block + _closing(block, len(block)), ending)]
+        parts += ["" if is_apart else ending, document.adapted(block + Document(block).closing(), ending)]
     return "".join(parts) if len(parts) > 1 else text
 
 
@@ -120,18 +121,6 @@ def _section(text: str, id: str) -> tuple[str, Place]:
 
 def _replaced(text: str, place: Place, section: str) -> str:
     return text[: place.start] + section + text[place.end :]
-
-
-def _closing(text: str, end: int) -> str:
-    """What closes whatever the text leaves open there, so that a line of its own can follow."""
-    ending = document.newline(text)
-    begun = "" if text[:end] in ("", document.BYTE_ORDER_MARK) or text[:end].endswith("\n") else ending
-    mask = document.mask(text) if end == len(text) else None
-    if mask is None or mask.open is None:
-        return begun
-    if mask.comment is not None:
-        return f"{begun}-->{ending}"
-    return f"{begun}{document.open_fence(text[mask.open :])}{ending}"
 
 
 def _marked(layout: Layout, mark: str) -> str | None:
@@ -183,7 +172,7 @@ def _verbatim(layout: Layout, place: Place, name: str, ending: str) -> list[str]
     for field, following in zip(fields, [*fields[1:], None], strict=False):
         if field.name == name:
             limit = layout.limit(field, following, place)
-            stop = layout.mask.outside(layout.stop(field, limit) if name == "verification" else field.next)
+            stop = layout.document.outside(layout.stop(field, limit) if name == "verification" else field.next)
             raw = layout.text[field.start : stop]
             found.append(raw if raw.endswith("\n") else raw + ending)
     return found
@@ -211,7 +200,7 @@ def _with_line(layout: Layout, place: Place, fields: dict[str, Field], name: str
     if status and name != "status":
         blanks = section[status.stop : status.next].rstrip("\r\n")
         blanks = blanks if len(blanks) > 1 and not blanks.strip(" ") else ""
-        at = layout.mask.outside(status.next)
+        at = layout.document.outside(status.next)
         begun = "" if section[:at].endswith("\n") else ending
         return f"{section[:at]}{begun}{_named(name, status.style)} {value}{blanks}{ending}{section[at:]}"
     known = [field for key, field in fields.items() if key in _FIELDS_OF_HEAD]
@@ -249,7 +238,7 @@ def _blocks(layout: Layout, name: str) -> list[tuple[Field, int]]:
     fields = list(layout.fields(place))
     following = [*fields[1:], None]
     return [
-        (field, layout.mask.outside(layout.stop(field, layout.limit(field, after, place))))
+        (field, layout.document.outside(layout.stop(field, layout.limit(field, after, place))))
         for field, after in zip(fields, following, strict=False)
         if field.name == name
     ]
@@ -279,7 +268,7 @@ def _with_attempt(section: str, lines: str) -> str:
         return f"{section[: field.start]}{name}{ending}{lines}{section[stop:]}"
     at, style = _place_of_attempt(layout)
     begun = "" if section[:at].endswith("\n") else ending
-    previous = layout.mask.text[:at].rstrip("\r\n").rpartition("\n")[2]
+    previous = layout.counted[:at].rstrip("\r\n").rpartition("\n")[2]
     gap = ending if _LISTED.match(previous) else ""
     return f"{section[:at]}{begun}{gap}{_named('last attempt', ('', *style))}{ending}{lines}{section[at:]}"
 
@@ -290,7 +279,7 @@ def _place_of_attempt(layout: Layout) -> tuple[int, tuple[str, bool]]:
         return stop, field.style[1:]
     fields = {field.name: field for field in reversed(list(layout.fields(layout.places[0])))}
     field = fields.get("verified") or fields["status"]
-    return layout.mask.outside(field.next), field.style[1:]
+    return layout.document.outside(field.next), field.style[1:]
 
 
 # Text of others

@@ -1,7 +1,7 @@
 """One task of an implementation spec, as a value."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from raymond.language.check import Check
 from raymond.loops.formats import document, item_ids, misspelt, task_check
-from raymond.loops.formats.document import Mask
+from raymond.loops.formats.document import Document
 from raymond.loops.formats.queue_item import PlanWarning
 from raymond.patterns import regex
 
@@ -138,8 +138,9 @@ class Layout:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.mask: Mask = document.mask(text)
-        self.headings, _ = document.outline(self.mask.text)
+        self.document = Document(text)
+        self.counted = self.document.counted
+        self.headings = self.document.headings
         self.strange: list[tuple[str, int]] = []
         """What is wrong with headings, and where."""
         self.places = self._places()
@@ -170,7 +171,7 @@ class Layout:
         """Other headings with fields that would be those of a task."""
         known = {at for _, at in self.strange}
         tasks = [(one.start, one.end) for one in self.places]
-        return [one for one in misspelt.lost_tasks(self.mask.text, self.headings, tasks) if one[1] not in known]
+        return [one for one in misspelt.lost_tasks(self.counted, self.headings, tasks) if one[1] not in known]
 
     def _task(self, heading: document.Heading) -> tuple[re.Match[str], str, bool] | None:
         if "." not in heading.title:
@@ -197,7 +198,7 @@ class Layout:
 
     def fields(self, place: Place) -> Iterator[Field]:
         """The fields of a task. Those that nobody knows are among them: they end the one before."""
-        for found in _FIELD.finditer(self.mask.text, place.body, place.end):
+        for found in _FIELD.finditer(self.counted, place.body, place.end):
             name = " ".join(found[3].split()).casefold()
             if name not in KNOWN and found[1].strip(_BLANK) and not field_meant(name):
                 continue
@@ -207,7 +208,7 @@ class Layout:
             yield Field(
                 name,
                 found.start(),
-                (found[1], found[2], self.mask.text[found.start(4) - 1] != ":"),
+                (found[1], found[2], self.counted[found.start(4) - 1] != ":"),
                 found.start(4),
                 start,
                 start + len(bare.rstrip()),
@@ -223,7 +224,7 @@ class Layout:
     def stop(self, field: Field, limit: int) -> int:
         """Where the lines of a field end: those of its paragraph, of its list, and of the code in it."""
         lines = _Lines(field.name, has_value=field.stop > field.value)
-        text = self.mask.text
+        text = self.counted
         at = stop = field.next
         if field.name != "last attempt" and (plain := _PLAIN.match(text, at, limit)):
             at = stop = plain.end()
@@ -305,8 +306,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.layout = Layout(text)
         self.text = text
-        self.mask = self.layout.mask.text
-        self.endings = [found.start() for found in re.finditer("\n", text)]
+        self.counted = self.layout.counted
         self.warnings: list[PlanWarning] = []
 
     def spec(self) -> Spec:
@@ -320,21 +320,12 @@ class _Reader:
             first = tasks.setdefault(task.id, task)
             if first is not task:
                 self._doubt(f"the task {task.id} is also in line {first.line}: an id is for one task", place.start)
-        self._left_open()
+        for at, message in self.layout.document.unclosed:
+            self._doubt(message, at)
         return Spec(tuple(all_tasks), tuple(sorted(self.warnings, key=lambda warning: warning.line)))
 
-    def _line(self, at: int) -> int:
-        return bisect_left(self.endings, at) + 1
-
     def _doubt(self, message: str, at: int) -> None:
-        self.warnings.append(PlanWarning(message, self._line(at)))
-
-    def _left_open(self) -> None:
-        mask = self.layout.mask
-        if mask.fence is not None:
-            self._doubt("this block of code is not closed, so what follows is part of it", mask.fence)
-        if mask.comment is not None:
-            self._doubt("this comment is not closed, so what follows is part of it", mask.comment)
+        self.warnings.append(PlanWarning(message, self.layout.document.number(at)))
 
     def _task(self, place: Place) -> Task:
         values: dict[str, Any] = {"proposed": place.proposed}
@@ -351,7 +342,7 @@ class _Reader:
             seen.add(field.name)
             take(self, field, self.layout.limit(field, following, place), values)
         if misspelt.VERIFICATION not in seen and "problem" not in values:
-            for message, at in misspelt.unread(self.mask, place.body, place.end):
+            for message, at in misspelt.unread(self.counted, place.body, place.end):
                 self._unreadable(message, at, values)
         if not place.title:
             self._doubt(f"the task {place.id} has no title", place.start)
@@ -359,7 +350,7 @@ class _Reader:
             id=place.id,
             title=place.title,
             body=self.text[place.body : place.end].strip("\r\n"),
-            line=self._line(place.start),
+            line=self.layout.document.number(place.start),
             start=place.start,
             end=place.end,
             **values,
@@ -389,7 +380,7 @@ class _Reader:
             self._doubt(f"`{name}` {_FIRST_COUNTS}", field.start)
 
     def _value(self, field: Field) -> str:
-        return self.mask[field.value : field.stop]
+        return self.counted[field.value : field.stop]
 
     def status(self, field: Field, _: int, values: dict[str, Any]) -> None:
         value = self._value(field).strip("*_` ")
@@ -409,7 +400,7 @@ class _Reader:
 
     def verification(self, field: Field, limit: int, values: dict[str, Any]) -> None:
         stop = self.layout.stop(field, limit)
-        found = task_check.read(self.text, self.mask, field.value, field.stop, stop)
+        found = task_check.read(self.text, self.counted, field.value, field.stop, stop)
         for message, at in found.warnings:
             self._doubt(message, at)
         problem = values.get("problem") or found.problem
@@ -433,7 +424,7 @@ class _Reader:
         return self.text[field.colon : self.layout.stop(field, limit)].strip(_BLANKS).replace("\r\n", "\n")
 
     def implements(self, field: Field, limit: int, values: dict[str, Any]) -> None:
-        first, *more = self.mask[field.value : max(field.stop, self.layout.stop(field, limit))].split("\n")
+        first, *more = self.counted[field.value : max(field.stop, self.layout.stop(field, limit))].split("\n")
         lines = [first]
         for line in more:
             if item_ids.list_is_over(line) or (first.strip() and not item_ids.list_goes_on(lines[-1], line)):
