@@ -93,7 +93,7 @@ def test_another_misspelled_field_of_a_task_is_told(line: str, said: str) -> Non
 def test_a_sentence_is_not_a_command() -> None:
     found, _ = task("**Verification:** make sure that it works")
     assert found.check is None
-    assert found.problem == f"{LOST}`make sure that it works` is not a command in backticks: write `- command: ...`"
+    assert found.problem == f"{LOST}`make sure that it works` is not a command in backticks or `manual`"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ WHOLE = """# Shop
 
 text
 """
+NO_COMMAND = "it names no command: add a line `- command: ...` or `- type: manual`"
 NESTED = """**Verification:**
 - type: composite
 - checks:
@@ -131,7 +132,8 @@ def test_a_comment_hides_a_field_and_moves_no_line() -> None:
         ("### US-1: a\n**Depends on:** US-1\n", 2, "US-1 depends on itself"),
         ("### US-1: a\n**Priority:** 1\n**Priority:** 2\n", 3, "this is given twice, and only the first one counts"),
         ("### US-1: a\n**Verification:** tests\n", 2, "US-1 cannot be verified: `tests` is not a command in backticks, `manual` or `tasks`"),
-        ("### US-1: a\n**Verification:** `a`\n- retries: 2\n", 3, "`retries` is for tasks: a story is verified once"),
+        ("### US-1: a\n**Verification:**\n- command: a\n- timeout: soon\n", 4, "`soon` is not a duration such as 120s, so the default counts"),
+        ("### US-1: a\n**Verification:** `a`\n- retries: 2\n", 3, "`retries` is for tasks"),
     ],
 )  # fmt: skip
 def test_what_may_not_be_meant_is_named_with_its_line(text: str, line: int, message: str) -> None:
@@ -174,17 +176,16 @@ def test_a_verification_is_read_as_people_write_it(body: str, expected: StoryChe
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ("**Verification:**", "it names neither a command, nor `manual`, nor `tasks`"),
+        ("**Verification:**", NO_COMMAND),
         ("**Verification:** npm test", "`npm test` is not a command in backticks, `manual` or `tasks`"),
         ("Verification: run `npm test`", '"run `npm test`" is not a command in backticks, `manual` or `tasks`'),
         ("**Verification:** `a`, manual", '"`a`, manual" is not a command in backticks, `manual` or `tasks`: several are a list, such as `- command: npm test`, then `- manual`'),
         ("**Verification:** `a` or `b`", '"`a` or `b`" has more than commands in it: list them as `- command:` lines'),
-        ("**Verification:**\n- expected: 0\n", "a check names no command: `- command: npm test`"),
-        ("**Verification:**\n- command:\n", "`command` names no command"),
-        ("**Verification:**\n- command: a\n- timeout: soon\n", "`timeout: soon` is not a duration such as 120s"),
+        ("**Verification:**\n- expected: 0\n", NO_COMMAND),
+        ("**Verification:**\n- command:\n", NO_COMMAND),
         ("**Verification:**\n- type: magic\n", "`type: magic` is not one of command, manual, tasks, composite"),
-        ("**Verification:**\n- type: manual\n- expected: 0\n", "a check of the type `manual` takes no command"),
-        ("**Verification:** `a`\n- expected: 0\n- expected: 1\n", "`expected` is given twice for one check"),
+        ("**Verification:**\n- type: manual\n- expected: 0\n", "it is manual, and has a command"),
+        ("**Verification:** `a`\n- expected: 0\n- expected: 1\n", "`expected` is given twice"),
         ("**Verification:**\n- command: a\n- and this\n", "`and this` is not a command in backticks, `manual` or `tasks`"),
         ("**Verification:**\n```\na\nb\n```\n", "a block of code holds one command: list several as `- command:` lines"),
         ("**Verification:** `a`\n\n**Verification:** `b`\n", "it has two verifications"),

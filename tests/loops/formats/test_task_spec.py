@@ -2,7 +2,7 @@
 
 import pytest
 
-from raymond.language.check import Check
+from raymond.language.check import EXPECTED, Check
 from raymond.loops.formats import task_spec
 from raymond.loops.formats.queue_item import PlanWarning
 from raymond.loops.formats.task_spec import Task
@@ -200,6 +200,8 @@ def test_verified_is_true_or_false(value: str, verified: bool) -> None:
     ("field", "check"),
     [
         ("**Verification:** `npm test`", Check(run="npm test")),
+        ("**Verification:**\n```sh\nnpm test\n```", Check(run="npm test")),
+        ("**Verification:**\n- command: a\n  expected: 1", Check(run="a", exit=1)),
         (
             "**Verification:** `npm test`\n- expected: exit code 3\n\n- timeout: 2m",
             Check(run="npm test", exit=3, timeout=120),
@@ -225,17 +227,21 @@ def test_a_verification_is_a_command_and_what_is_expected(field: str, check: Che
         ("**Verification:**", "it names no command: add a line `- command: ...` or `- type: manual`"),
         ("**Verification:**\n- comand: x", "it names no command: add a line `- command: ...` or `- type: manual`"),
         ("**Verification:**\n- command: ", "it names no command: add a line `- command: ...` or `- type: manual`"),
-        ("**Verification:** run `a`", "a command has to stand alone in its backticks"),
+        ("**Verification:** run `a`", '"run `a`" is not a command in backticks or `manual`'),
         ("**Verification:** `a`\n- command: b", "`command` is given twice"),
         ("**Verification:**\n- command: a\n- expected: 0\n- expected: 1", "`expected` is given twice"),
         ("**Verification:** `a`\n\n**Verification:** `b`", "`Verification` is given twice"),
-        ("**Verification:** `a`\n- expected: 256", "`expected` is an exit code of 0 to 255"),
+        ("**Verification:** `a`\n- expected: 256", f"`expected` is an exit code of 0 to 255 ({EXPECTED})"),
         (
             "**Verification:** `a`\n- expected: green",
-            "`expected` must be an exit code or say what the output contains or matches",
+            f"`expected` must be an exit code or say what the output contains or matches ({EXPECTED})",
         ),
         ("**Verification:** `a`\n- expected:", "its `expected` is empty"),
         ("**Verification:** manual\n- command: a", "it is manual, and has a command"),
+        ("**Verification:** `a`\n- manual: b", "it is manual, and has a command"),
+        ("**Verification:** `a` and `b`", "`command` is given twice"),
+        ("**Verification:** `a`\n- type: smoke", "`type: smoke` is not one of command, manual, none"),
+        ("**Verification:** tasks", "`tasks` is for stories: a task has a command, or is `manual`"),
         ("**Verification:** none\n- command: a", "it says both that there is none and a command"),
         ("**Verification:** none\n- expected: 0", "it says that there is none, and has more to say"),
         (
@@ -263,6 +269,8 @@ def test_no_verification_is_not_a_problem() -> None:
 def test_criteria_for_a_person_can_be_written_in_several_ways() -> None:
     assert one("**Verification:** manual (look at it)\n- [ ] a\n- b: c").criteria == ("look at it", "a", "b: c")
     assert one("**Verification:**\n- type: Manual\n- criteria: a\n  b").criteria == ("a b",)
+    for field in ("**Verification:** manual: a", "**Verification:**\n- manual: a"):
+        assert (one(field).is_manual, one(field).criteria, one(field).problem) == (True, ("a",), "")
 
 
 def test_an_agent_may_have_proposed_it() -> None:
@@ -296,13 +304,12 @@ def test_an_agent_may_have_proposed_it() -> None:
             [(3, "`Status` is given twice, and only the first one counts")],
         ),
         (
-            "## 1.1.1 A\n**Verification:** `a`\n- timeout: 5 minutes\n- retries: many\n- type: smoke\n- note: b",
+            "## 1.1.1 A\n**Verification:** `a`\n- timeout: 5 minutes\n- retries: many\n- note: b",
             [
                 (3, "`5 minutes` is not a duration such as 120s, so the default counts"),
                 (4, "`many` is not a number of retries, so the default counts"),
-                (5, "`smoke` is not a type of verification: it is `command` or `manual`"),
                 (
-                    6,
+                    5,
                     "`note: b` is not read: a verification has command, expected, timeout, retries, type, criteria, seal, may",
                 ),
             ],

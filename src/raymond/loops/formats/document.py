@@ -41,6 +41,13 @@ _PARAGRAPH_END = regex(
     r"|[ \t]*(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t\r\n]|\Z))"
 )
 _INDENTED = regex(r"^([ \t]*)(?:([-*+]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)|[^ \t\r\n])", re.MULTILINE)
+FIELD = regex(
+    r"^([ \xa0]{0,3}(?:[-*+][ \t]{1,4})?)(\*\*|__)[ \t]{0,4}([^\W\d_](?:[^\W_]|[ \t-]){0,40}?)[ \t]{0,4}"
+    r"(?::[ \t]{0,4}\2|\2[ \t]{0,4}:)([^\n]*)",
+    re.MULTILINE,
+)
+"""A line such as `**Status:** Planned`: what comes before the name, what makes it bold, the name, and the value."""
+_POINT = regex(r"([ \t\xa0]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t\xa0]+|\Z)(?:\[([ xX]?)\](?:[ \t\xa0]+|\Z))?")
 _INK = regex(r"[^\r\n]+")
 _TICKS = regex("`+")
 
@@ -366,6 +373,22 @@ def columns(blanks: str) -> int:
     if "\t" in blanks:
         blanks = blanks.expandtabs(4)
     return len(blanks) - len(blanks.lstrip(" "))
+
+
+class Point(Struct):
+    """An item of a list, as its first line begins."""
+
+    indent: int
+    tick: str | None
+    """What is in its box: a blank, `x`, or nothing at all; None if it has none."""
+    at: int
+    """Where its text begins in the line."""
+
+
+def point(line: str) -> Point | None:
+    """The item that begins in a line."""
+    found = _POINT.match(line)
+    return Point(len(found[1].expandtabs(4)), found[2], found.end()) if found else None
 
 
 def fence(text: str) -> str:

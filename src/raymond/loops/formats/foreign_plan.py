@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from raymond.digests import sha256
 from raymond.loops.formats import document, foreign_text, prd, records, state_file, task_spec
-from raymond.loops.formats.document import Document, Line
+from raymond.loops.formats.document import Document, Line, Point
 from raymond.loops.formats.queue_item import PlanWarning
 from raymond.loops.formats.state_file import Broken
 from raymond.patterns import regex
@@ -18,7 +18,6 @@ from raymond.text import safe
 _PROPOSED = regex(r"(?i)_+(proposed)_+")
 _DEEPEST = 5
 
-BOX = regex(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[([ xX])\](?:[ \t]+(.*)|$)")
 TASK = regex(r"(?:Task|Iteration)[ \t]+([^:]+?)[ \t]*:[ \t]*(.*)", re.IGNORECASE)
 _NUMBERED = regex(
     r"(?:Task|Iteration)[ \t]+#?([0-9]{1,9}(?:\.[0-9]{1,9})*[a-z]?)"
@@ -26,7 +25,6 @@ _NUMBERED = regex(
     re.IGNORECASE,
 )
 """The same as people write it: `Task 3`, `Task 3 - Title`, or at the second level."""
-_ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)")
 _DESCRIBES = regex(r"\[\s*[ xX]?\s*\]")
 """What ralphex takes for a description of the format, not for work."""
 _CODE = regex(r"`([^`\n]+)`")
@@ -255,21 +253,21 @@ def _boxes(text: str) -> Iterator[_Box]:
     box: _Box | None = None
     indent, area = 0, ""
     for number, line in _numbered(text):
-        found = None if line.kind else BOX.match(line.text)
+        found = _box(line)
         if line.kind == "heading":
             if box:
                 yield box
             box, area = None, _heading(line.text)
-        elif found and (not box or document.columns(found[1]) <= indent):
+        elif found and (not box or found.indent <= indent):
             if box:
                 yield box
-            indent = document.columns(found[1])
-            title = _plain(found[3] or "")
-            box = _Box(title, number, area, found[2] != " ", [], [], []) if title else None
+            indent = found.indent
+            title = _plain(line.text[found.at :])
+            box = _Box(title, number, area, found.tick != " ", [], [], []) if title else None
         elif found and box:
-            inner = [_plain(found[3])] if found[3] else []
+            inner = [_plain(line.text[found.at :])] if line.text[found.at :].strip() else []
             box.inner += inner
-            box.ticked += inner if found[2] != " " else []
+            box.ticked += inner if found.tick != " " else []
         elif box and (line.kind or line.text.startswith((" ", "\t"))):
             box.text.append(line.text.strip())
     if box:
@@ -336,17 +334,17 @@ def _level(line: str) -> int:
 
 
 def _task(number: str, title: str, lines: list[Line]) -> ForeignTask:
-    boxes = [found for line in lines if not line.kind and (found := BOX.match(line.text))]
-    work = [one for one in boxes if one[3] and not _DESCRIBES.search(one[3])]
-    said = [line.text for line in lines if line.kind or not BOX.match(line.text)]
+    boxes = [(line.text[found.at :].strip(), found.tick != " ") for line in lines if (found := _box(line))]
+    work = [(told, is_ticked) for told, is_ticked in boxes if told and not _DESCRIBES.search(told)]
+    said = [line.text for line in lines if not _box(line)]
     key = f"Task {' '.join(number.split())}"
-    ticked = tuple(one[3].strip() for one in work if one[2] != " ")
+    ticked = tuple(told for told, is_ticked in work if is_ticked)
     is_done = len(ticked) == len(work) > 0
     return ForeignTask(
         key,
         _plain(title) or key,
         "\n".join(said).strip(" \t\n-"),
-        tuple(one[3].strip() for one in work),
+        tuple(told for told, _ in work),
         is_done,
         () if is_done else ticked,
     )
@@ -358,8 +356,8 @@ def _commands(number: int, lines: list[Line], warnings: list[PlanWarning]) -> It
             command = line.text.strip()
             if command and not command.startswith(("#", "```", "~~~")):
                 yield command
-        elif not line.kind and (item := _ITEM.match(line.text)):
-            quoted = _CODE.findall(item[1])
+        elif not line.kind and (item := document.point(line.text)):
+            quoted = _CODE.findall(line.text, item.at)
             if len(quoted) == 1:
                 yield quoted[0].strip()
             else:
@@ -375,7 +373,13 @@ def is_ralphex(text: str) -> bool:
 
 def is_checklist(text: str) -> bool:
     """Whether a text has a checkbox."""
-    return any(not line.kind and BOX.match(line.text) for _, line in _numbered(text))
+    return any(_box(line) for _, line in _numbered(text))
+
+
+def _box(line: Line) -> Point | None:
+    """The checkbox that a line begins with."""
+    found = None if line.kind else document.point(line.text)
+    return found if found and found.tick else None
 
 
 def _numbered(text: str) -> Iterator[tuple[int, Line]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from raymond.loops.formats.document import FIELD, point
 from raymond.patterns import regex
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -16,14 +17,12 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 STORY_ID = r"[A-Z][A-Z0-9]*-[0-9]+"
 STORY_IDS = regex(rf"(?<!\w){STORY_ID}(?!\w)")
 TASK_IDS = regex(r"(?<![\w.])[0-9]{1,9}(?:\.[0-9]{1,9}){0,19}z{0,19}[a-z]?(?!\w|\.\w)")
-_ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]?\](?:[ \t]+|$))?")
 _TARGET = regex(r"\]\([^)\n]*\)")
 _BETWEEN = regex(r"[\s,;&`*_\[\]]+|(?<!\w)and(?!\w)", re.IGNORECASE)
 _MORE = regex(r"(?:and|to|through)\b|[,;&–—…]|[`*_\[]*(?:[0-9]|[A-Z][A-Z0-9]*-[0-9])")
 """How a line begins that goes on with a list of ids."""
 _LESS = regex(r"(?:[,;&–—…-]|\b(?:and|to|through))\Z")
 """How one ends that goes on in the next line."""
-_FIELD = regex(r"[ \t]*(?:[-*+][ \t]+)?(\*\*|__)[^*_\n:]{1,40}(?::[ \t]*\1|\1[ \t]*:)")
 _NOTHING = frozenset(("", "none", "tbd", "n/a", "-", "–", "—"))
 _SHOWN = 60
 
@@ -72,12 +71,12 @@ def list_goes_on(last: str, line: str) -> bool:
 
 def list_is_over(line: str) -> bool:
     """Whether another field begins in a line, of whatever name."""
-    return _FIELD.match(line) is not None
+    return FIELD.match(line) is not None
 
 
 def _bare(line: str) -> str:
-    item = _ITEM.match(line)
-    return _TARGET.sub("]", line[item.end() :] if item else line)
+    item = point(line)
+    return _TARGET.sub("]", line[item.at :] if item else line)
 
 
 def _left(text: str) -> str:

@@ -1,32 +1,19 @@
 """A PRD: the stories under `## User Stories`, each with how it is verified."""
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from raymond import durations
-from raymond.language.check import EXPECTED, Check, expectation
-from raymond.loops.formats import item_ids, misspelt
-from raymond.loops.formats.document import Document, Heading, Line, columns, plain
-from raymond.loops.formats.queue_item import PlanWarning, unquoted
+from raymond.language.check import Check
+from raymond.loops.formats import item_ids, misspelt, verification
+from raymond.loops.formats.document import FIELD, Document, Heading, Line, plain, point
+from raymond.loops.formats.queue_item import PlanWarning
+from raymond.loops.formats.verification import Part
 from raymond.patterns import regex
 
 Kind: TypeAlias = Literal["command", "manual", "tasks", "composite"]
-
-_BULLET = regex(r"([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|$)")
-_KEY = regex(r"(?:\*\*|__)?([a-z]+)(?:\*\*|__)?[ \t]*:(?:\*\*|__)?(?:[ \t]+(.*)|$)", re.IGNORECASE)
-_KEYS = ("type", "command", "expected", "timeout", "retries", "criteria", "manual", "checks")
-_KINDS = ("command", "manual", "tasks", "composite")
-_QUOTED = regex(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_BETWEEN = ("", ",", "and", ", and", "&&", ";", "+")
-_SEVERAL = regex(
-    r"(?:[,;+&]|\band\b|`)[ \t]*(?:manual|tasks)\b|\b(?:manual|tasks)[ \t]*(?:[,;+&]|and\b)", re.IGNORECASE
-)
-_LONGEST = 10_000
-_SHOWN = 60
 
 TITLE = "User Stories"
 ID = item_ids.STORY_ID
@@ -43,16 +30,8 @@ _FIELDS = {
 _TELLING = ("verification", "implemented by")
 """Fields that only a story has."""
 _NAMES = "|".join(name.replace(" ", "[ \t]+") for name in _FIELDS)
-_BOLD = r"(?:\*\*|__)"
-_FIELD = regex(
-    rf"(?:[-*+][ \t]+)?{_BOLD}[ \t]*({_NAMES})[ \t]*(?::[ \t]*{_BOLD}|{_BOLD}[ \t]*:)(.*)|({_NAMES})[ \t]*:(.*)",
-    re.IGNORECASE,
-)
-_ANY = regex(rf"(?:[-*+][ \t]+)?{_BOLD}[ \t]*([A-Za-z][\w \t-]{{0,40}}?)[ \t]*(?::[ \t]*{_BOLD}|{_BOLD}[ \t]*:)")
+_PLAIN = regex(rf"({_NAMES})[ \t]*:(.*)", re.IGNORECASE)
 _KNOWN = tuple(_FIELDS)
-_FIRST = frozenset("*_-+avidpAVIDP")
-"""What a line with a field can begin with."""
-_ITEM = regex(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]?\](?:[ \t]+|$))?(.*)")
 _NUMBER = regex(r"[Pp]?([0-9]{1,4})")
 _ROLE, _WANT, _BENEFIT = regex(r"\bas an?\b", re.I), regex(r"\bI want\b", re.I), regex(r"\bso that\b", re.I)
 _INTRO = 4000
@@ -116,223 +95,6 @@ class Story(Struct, frozen=True):
         return StoryCheck("manual", criteria=self.criteria)
 
 
-# How a story is verified
-
-
-class Malformed(Exception):
-    """A verification that cannot be used; `str()` says why."""
-
-
-class Verification(Struct, frozen=True):
-    """What was read."""
-
-    check: StoryCheck | None
-    problem: str = ""
-    warnings: tuple[tuple[int, str], ...] = ()
-    """Line and message."""
-
-
-class _Part:
-    """One of the checks while it is read."""
-
-    def __init__(self, kind: str = "") -> None:
-        self.kind = kind
-        self.command = ""
-        self.fields: dict[str, object] = {}
-        self.criteria: list[str] = []
-
-    def done(self, criteria: tuple[str, ...]) -> StoryCheck:
-        kind = self.kind or "command"
-        if kind != "command" and (self.command or self.fields):
-            raise Malformed(f"a check of the type `{kind}` takes no command")
-        if kind == "tasks":
-            return StoryCheck("tasks")
-        if kind == "manual":
-            return StoryCheck("manual", criteria=tuple(self.criteria) or criteria)
-        if not self.command:
-            raise Malformed("a check names no command: `- command: npm test`")
-        return StoryCheck("command", (Check(run=self.command, **self.fields),))  # type: ignore[arg-type]
-
-
-class _VerificationReader:
-    """Goes through the lines once."""
-
-    def __init__(self) -> None:
-        self.parts: list[_Part] = []
-        self.warnings: list[tuple[int, str]] = []
-        self.is_after_gap = False
-        self.lists_criteria = -1
-        """The indentation of a line `- criteria:` whose items follow."""
-
-    def line(self, number: int, line: Line) -> bool:
-        """Read a line; False when it does not belong to the verification any more."""
-        text = line.text
-        if line.kind:
-            return self._code(line)
-        if not text.strip():
-            self.is_after_gap = True
-            return True
-        bullet = _BULLET.match(text)
-        if not bullet and text[0] not in " \t":
-            if self.is_after_gap and self.parts:
-                return False
-            self.value(text.strip(), number)
-        elif bullet:
-            self._entry(number, text[bullet.end() :].strip(), columns(bullet[1]))
-        else:
-            self._continued(number, text)
-        self.is_after_gap = False
-        return True
-
-    def _code(self, line: Line) -> bool:
-        """A block of code with one command in it."""
-        if line.kind == "heading":
-            return False
-        if self.is_after_gap and self.parts:
-            return False
-        if line.kind == "fence":
-            self.parts.append(_Part("command"))
-        elif (command := line.text.strip()) and not command.startswith(("```", "~~~")):
-            if self.parts[-1].command:
-                raise Malformed("a block of code holds one command: list several as `- command:` lines")
-            self.parts[-1].command = command
-        return True
-
-    def value(self, text: str, number: int) -> None:
-        """What stands in the line of the word itself, or in one under it that is no list."""
-        key = _KEY.fullmatch(text)
-        if key and key[1].lower() in _KEYS:
-            return self._set(number, key[1].lower(), (key[2] or "").strip(), 0)
-        word = text.strip("`*_ .").lower()
-        if word in ("manual", "tasks"):
-            self.parts.append(_Part(word))
-            return None
-        if len(text) > _LONGEST:
-            raise Malformed(f"`{_cut(text)}` is too long for a command")
-        found = list(_QUOTED.finditer(text))
-        between = [text[one.end() : two.start()].strip() for one, two in pairwise(found)]
-        if not found or text[: found[0].start()].strip() or text[found[-1].end() :].strip(" ."):
-            raise Malformed(f"{_shown(text)} is not a command in backticks, `manual` or `tasks`{_combined(text)}")
-        if any(one not in _BETWEEN for one in between):
-            raise Malformed(f"{_shown(text)} has more than commands in it: list them as `- command:` lines")
-        for one in found:
-            self._part("command").command = one[2].strip()
-        return None
-
-    def _entry(self, number: int, text: str, indent: int) -> None:
-        is_inside = indent > self.lists_criteria >= 0
-        key = _KEY.fullmatch(text)
-        if key and key[1].lower() in _KEYS and not is_inside:
-            return self._set(number, key[1].lower(), (key[2] or "").strip(), indent)
-        if is_inside or (self.parts and self.parts[-1].kind == "manual" and not _is_check(text)):
-            self.parts[-1].criteria.append(text)
-            return None
-        self.lists_criteria = -1
-        return self.value(text, number)
-
-    def _continued(self, number: int, text: str) -> None:
-        """An indented line without a bullet: `key: value` as in YAML, or more of a criterion."""
-        key = _KEY.fullmatch(text.strip())
-        if key and key[1].lower() in _KEYS:
-            return self._set(number, key[1].lower(), (key[2] or "").strip(), columns(text))
-        if self.parts and self.parts[-1].criteria:
-            self.parts[-1].criteria[-1] += f" {text.strip()}"
-            return None
-        return self.value(text.strip(), number)
-
-    def _set(self, number: int, key: str, value: str, indent: int) -> None:
-        self.lists_criteria = -1
-        if key == "type":
-            self._type(value)
-        elif key == "command":
-            self._command(value)
-        elif key in ("criteria", "manual"):
-            part = self.parts[-1] if self.parts and self.parts[-1].kind == "manual" else self._part("manual")
-            part.criteria += [value] if value else []
-            self.lists_criteria = indent
-        elif key == "retries":
-            self.warnings.append((number, "`retries` is for tasks: a story is verified once"))
-        elif key != "checks":
-            self._field(key, value)
-
-    def _type(self, value: str) -> None:
-        kind = value.strip("`*_ ").lower()
-        if kind not in _KINDS:
-            raise Malformed(f"`type: {_cut(value)}` is not one of {', '.join(_KINDS)}")
-        if kind != "composite":
-            self._part(kind)
-
-    def _command(self, value: str) -> None:
-        command = unquoted(value)
-        if not command:
-            raise Malformed("`command` names no command")
-        last = self.parts[-1] if self.parts else None
-        part = last if last and last.kind in ("", "command") and not last.command else self._part("command")
-        part.kind, part.command = "command", command
-
-    def _field(self, key: str, value: str) -> None:
-        last = self.parts[-1] if self.parts else self._part("")
-        if key in last.fields or (key == "expected" and {"exit", "contains", "matches"} & last.fields.keys()):
-            raise Malformed(f"`{key}` is given twice for one check")
-        if key == "timeout":
-            seconds = durations.parse(value.strip("`"))
-            if not seconds:
-                raise Malformed(f"`timeout: {_cut(value)}` is not {durations.explain(value)} such as 120s")
-            last.fields["timeout"] = seconds
-            return
-        try:
-            last.fields.update(expectation(unquoted(value)))
-        except ValueError as error:
-            raise Malformed(f"{error} ({EXPECTED})") from None
-
-    def _part(self, kind: str) -> _Part:
-        self.lists_criteria = -1
-        self.parts.append(_Part(kind))
-        return self.parts[-1]
-
-
-def read_verification(
-    value: str, number: int, lines: Iterable[tuple[int, Line]], criteria: tuple[str, ...]
-) -> Verification:
-    """Read a verification; `criteria` are those of the story, which a person looks at unless it names others."""
-    reader = _VerificationReader()
-    try:
-        if value:
-            reader.value(value, number)
-        for at, line in lines:
-            if not reader.line(at, line):
-                break
-        if not reader.parts:
-            raise Malformed("it names neither a command, nor `manual`, nor `tasks`")
-        parts = tuple(part.done(criteria) for part in reader.parts)
-    except Malformed as error:
-        return Verification(None, str(error), tuple(reader.warnings))
-    return Verification(
-        parts[0] if len(parts) == 1 else StoryCheck("composite", parts=parts), "", tuple(reader.warnings)
-    )
-
-
-def _is_check(text: str) -> bool:
-    """Whether an item of a list is a check of its own, and not something to look at."""
-    return text.strip("`*_ .").lower() in ("manual", "tasks") or bool(_QUOTED.fullmatch(text))
-
-
-def _combined(text: str) -> str:
-    """How several checks are written, if that is what a text looks like."""
-    is_several = _SEVERAL.search(_QUOTED.sub("`", text)) is not None
-    return ": several are a list, such as `- command: npm test`, then `- manual`" if is_several else ""
-
-
-def _shown(text: str) -> str:
-    text = text.strip()
-    return misspelt.quoted(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
-
-
-def _cut(text: str) -> str:
-    text = text.strip().strip("`")
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
 # The PRD
 
 
@@ -348,17 +110,18 @@ class Prd(Struct, frozen=True):
 class _Field:
     """A field of a story: what follows its name, and the lines under it."""
 
-    def __init__(self, value: str, number: int) -> None:
-        self.value = value.strip()
+    def __init__(self, value: str, at: int, number: int) -> None:
+        self.value = value
+        self.at = at
         self.number = number
-        self.lines: list[tuple[int, Line]] = []
+        self.lines: list[Line] = []
 
     def texts(self, *, lists_ids: bool = False) -> Iterator[str]:
         """Its value, or the list or paragraph under it; a line that goes on where a comma ends one, too."""
         if self.value:
             yield self.value
         last, is_gap = self.value, False
-        for _, line in self.lines:
+        for line in self.lines:
             text = line.text
             if line.kind or (lists_ids and item_ids.list_is_over(text)):
                 return
@@ -367,7 +130,7 @@ class _Field:
                     return
                 is_gap = bool(last)
                 continue
-            goes_on = bool(_ITEM.match(text)) or text[0] in " \t" or last.endswith(",")
+            goes_on = bool(point(text)) or text[0] in " \t" or last.endswith(",")
             goes_on = goes_on or (lists_ids and not is_gap and item_ids.list_goes_on(last, text))
             if not goes_on and (self.value or is_gap):
                 return
@@ -511,17 +274,18 @@ class _StoryReader:
         is_intro = True
         suspects: list[tuple[str, int]] = []
         for number, line in enumerate(self.document.lines(self.heading.stop, self.end), self.number + 1):
-            name, value = self._named(line)
+            named, value, at = self._named(line)
+            name = _FIELDS.get(plain(named), "")
             if name:
-                field, is_intro = _Field(value, number), False
+                field, is_intro = _Field(value, at, number), False
                 self._keep(name, field)
-            elif near := self._nearly(line):
+            elif near := misspelt.field_meant(named, _KNOWN) if named else "":
                 field, is_intro = None, False
-                self._unread(*near, number)
+                self._unread(named, near, number)
             elif line.kind == "heading":
                 field, is_intro = None, False
             elif field:
-                field.lines.append((number, line))
+                field.lines.append(line)
             elif is_intro and not line.kind:
                 self.intro.append(line.text)
             if not name and not line.kind:
@@ -529,16 +293,6 @@ class _StoryReader:
         if "verification" not in self.fields:
             for message, number in suspects:
                 self._unreadable(message, number)
-
-    def _nearly(self, line: Line) -> tuple[str, str] | None:
-        """A name that is not one of a field, and the field that is probably meant."""
-        if line.kind == "heading":
-            name = line.text.strip().strip("#").partition(":")[0].strip(" \t*_")
-        else:
-            found = _ANY.match(line.text) if not line.kind and line.text[:1] in _FIRST else None
-            name = found[1] if found else ""
-        near = misspelt.field_meant(name, _KNOWN) if name else ""
-        return (name, near) if near else None
 
     def _unread(self, name: str, near: str, number: int) -> None:
         if near == misspelt.VERIFICATION:
@@ -550,18 +304,21 @@ class _StoryReader:
         if not self.problem:
             self.problem, self.problem_number = message, number
 
-    def _named(self, line: Line) -> tuple[str, str]:
-        """The field that begins in a line, and what follows its name there."""
+    def _named(self, line: Line) -> tuple[str, str, int]:
+        """The name of the field that a line may begin with, its value there, and where that is."""
+        text = line.text
         if line.kind == "heading":
-            title = line.text.strip().strip("#").strip()
-            name, _, value = title.partition(":")
-            return _FIELDS.get(plain(name), ""), value.strip(" \t*_")
-        if line.kind or line.text[:1] not in _FIRST:
-            return "", ""
-        found = _FIELD.match(line.text)
-        if not found:
-            return "", ""
-        return _FIELDS[" ".join((found[1] or found[3]).lower().split())], found[2] or found[4] or ""
+            name, _, value = text.strip().strip("#").partition(":")
+            at = text.find(":") + 1
+        elif not line.kind and (found := FIELD.match(text)):
+            name, value, at = found[3], found[4], found.start(4)
+        elif not line.kind and (found := _PLAIN.match(text)):
+            name, value, at = found[1], found[2], found.start(2)
+        else:
+            return "", "", 0
+        blanks = len(value) - len(value.lstrip(" \t*_")) if line.kind else len(value) - len(value.lstrip())
+        value = value.strip(" \t*_") if line.kind else value.strip()
+        return name.strip(" \t*_"), value, line.start + at + blanks
 
     def _keep(self, name: str, field: _Field) -> None:
         if name not in self.fields:
@@ -578,11 +335,11 @@ class _StoryReader:
         field = self.fields.get("criteria")
         current = ""
         for text in field.texts() if field else ():
-            item = _ITEM.match(text)
+            item = point(text)
             if item or not current:
                 if current:
                     yield current
-                current = (item[1] if item else text).strip()
+                current = text[item.at if item else 0 :].strip()
             else:
                 current += f" {text.strip()}"
         if current:
@@ -592,10 +349,11 @@ class _StoryReader:
         field = self.fields.get("verification")
         if field is None:
             return None
-        found = read_verification(field.value, field.number, field.lines, criteria)
-        self.problem = self.problem or found.problem
-        self.warnings += [PlanWarning(message, number) for number, message in found.warnings]
-        return None if self.problem else found.check
+        found = verification.read(self.document, field.value, field.at, field.lines, of_story=True)
+        self.warnings += [PlanWarning(message, self.document.number(at)) for message, at in found.warnings]
+        for message, at in found.problems[:1]:
+            self._unreadable(message, self.document.number(at))
+        return None if self.problem else _check(found.parts, criteria)
 
     def _tasks(self) -> tuple[str, ...]:
         way_out = "name each task, or their group, as in `1.4.1, 1.4.2`"
@@ -624,6 +382,19 @@ class _StoryReader:
         if field and not found:
             self.warnings.append(PlanWarning(f"`{field.value[:60]}` is not a priority such as 1", field.number))
         return int(found[1]) if found else 1
+
+
+def _check(parts: Sequence[Part], criteria: tuple[str, ...]) -> StoryCheck:
+    """What the parts of a verification say; a person looks at these criteria where no others are named."""
+    checks = [
+        StoryCheck("command", (part.check,))
+        if part.kind == "command"
+        else StoryCheck("manual", criteria=tuple(part.criteria) or criteria)
+        if part.kind == "manual"
+        else StoryCheck("tasks")
+        for part in parts
+    ]
+    return checks[0] if len(checks) == 1 else StoryCheck("composite", parts=tuple(checks))
 
 
 def _wish(lines: list[str]) -> tuple[str, str, str]:

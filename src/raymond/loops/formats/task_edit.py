@@ -6,8 +6,8 @@ from raymond import durations
 from raymond.language.check import Check, expected
 from raymond.loops.formats import document, foreign_plan, foreign_text, records, task_spec
 from raymond.loops.formats.document import Document
-from raymond.loops.formats.task_check import KEYS
 from raymond.loops.formats.task_spec import NO_OUTPUT, Field, Layout, Place, Task
+from raymond.loops.formats.verification import KEYS
 from raymond.patterns import regex
 from raymond.text import visible
 

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from raymond.language.check import Check
-from raymond.loops.formats import document, item_ids, misspelt, task_check
+from raymond.loops.formats import document, item_ids, misspelt, verification
 from raymond.loops.formats.document import Document
 from raymond.loops.formats.queue_item import PlanWarning
+from raymond.loops.formats.verification import Part
 from raymond.patterns import regex
 
 Status: TypeAlias = Literal["planned", "in progress", "complete", "blocked"]
@@ -22,11 +23,6 @@ _BLANK = " \t\xa0\r\n"
 _HEADING = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9}){2,19}z{0,19}[a-z]?)([.:]?)(?:\s+|\Z)")
 _MEANT = regex(r"[0-9]+\.[0-9]+\.[^\s.:]")
 _PROPOSED = regex(r"(?:^|(?<=\s))(\*{1,3}|_{1,3})proposed\1(?=\s|$)", re.IGNORECASE)
-_FIELD = regex(
-    r"^([ \xa0]{0,3}(?:[-*+][ \t]{1,4})?)(\*\*|__)[ \t]{0,4}([a-z][a-z0-9 \t-]{0,40}?)[ \t]{0,4}"
-    r"(?::[ \t]{0,4}\2|\2[ \t]{0,4}:)([^\n]*)",
-    re.MULTILINE | re.IGNORECASE,
-)
 _BULLET = regex(r"[-*+](?:[ \t\xa0]|$)")
 _RULE = regex(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\Z")
 _PLAIN = regex(r"(?:[-*+] [^\s*_-][^\n]*(?:\n|\Z))+")
@@ -198,7 +194,7 @@ class Layout:
 
     def fields(self, place: Place) -> Iterator[Field]:
         """The fields of a task. Those that nobody knows are among them: they end the one before."""
-        for found in _FIELD.finditer(self.counted, place.body, place.end):
+        for found in document.FIELD.finditer(self.counted, place.body, place.end):
             name = " ".join(found[3].split()).casefold()
             if name not in KNOWN and found[1].strip(_BLANK) and not field_meant(name):
                 continue
@@ -400,17 +396,20 @@ class _Reader:
 
     def verification(self, field: Field, limit: int, values: dict[str, Any]) -> None:
         stop = self.layout.stop(field, limit)
-        found = task_check.read(self.text, self.counted, field.value, field.stop, stop)
-        for message, at in found.warnings:
+        lines = self.layout.document.lines(field.next, stop)
+        found = verification.read(self.layout.document, self._value(field), field.value, lines, of_story=False)
+        part = found.parts[0] if found.parts else Part()
+        problems = [f"its check cannot be read: {message}" for message, _ in found.problems]
+        for message, at in [*zip(problems, (at for _, at in found.problems), strict=True), *found.warnings]:
             self._doubt(message, at)
-        problem = values.get("problem") or found.problem
+        problem = values.get("problem") or next(iter(problems), "")
         values.update(
-            check=None if problem else found.check,
-            is_manual=found.is_manual,
-            criteria=found.criteria,
+            check=part.check if part.command and not problem else None,
+            is_manual=any(one.kind == "manual" for one in found.parts),
+            criteria=tuple(text for one in found.parts for text in one.criteria),
             retries=found.retries,
-            seal=found.seal,
-            may=found.may,
+            seal=tuple(found.seal),
+            may=tuple(found.may),
             problem=problem,
         )
 
