@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
-import msgspec
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from raymond.loops.formats import foreign_text, item_ids
 from raymond.patterns import unnumbered
@@ -43,7 +41,7 @@ class Decided(Struct, frozen=True):
     """Why it was rejected."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An item that was worked on."""
 
     number: int
@@ -92,7 +90,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     def write(self, reply: str = "") -> str:
         """As it is handed on, with what the agent said, for the judge."""
         told = {"reply": reply[-REPLY:]} if reply else {}
-        return json.dumps({**{key: one for key, one in asdict(self).items() if one != _EMPTY[key]}, **told})
+        return json.dumps({**to_builtins(self), **told})  # a title need not be UTF-8
 
     @property
     def is_done(self) -> bool:
@@ -153,15 +151,10 @@ class Opened(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def write(self) -> str:
         """As the variable of its agent."""
-        return json.dumps(asdict(self))  # a title need not be UTF-8
+        return json.dumps(to_builtins(self))
 
 
-def opened(text: str) -> Opened:
-    """The same as it was handed on."""
-    return msgspec.convert(json.loads(text), Opened)
-
-
-class Ledger(Struct, kw_only=True):
+class Ledger(Struct, kw_only=True, omit_defaults=True):
     """What a loop has done so far."""
 
     entries: list[Entry] = []
@@ -195,11 +188,8 @@ class Ledger(Struct, kw_only=True):
 
     def write(self) -> str:
         """As it is handed on."""
-        bare = {name: getattr(self, name) for name in _BARE}
-        bare["open"] = self.open.write() if self.open else ""
-        entries = [{key: one for key, one in asdict(entry).items() if one != _EMPTY[key]} for entry in self.entries]
         told = {"exit_code": self.exit_code, "text": self.text} if self.ended else {}
-        return json.dumps({**told, "entries": entries, **{key: value for key, value in bare.items() if value}})
+        return json.dumps({**told, **to_builtins(self)})
 
     @property
     def exit_code(self) -> int:
@@ -301,12 +291,9 @@ class Ledger(Struct, kw_only=True):
 
     def repaired(self) -> dict[str, str]:
         """The tasks that failed and were verified by a fix task since, which has the same check: key -> fix task."""
-        found = {}
-        for one in self.failed:
-            fixes = [other.key for other in self.done if other.place and _base(other.key) == _base(one.key)]
-            if one.place and fixes:
-                found[one.key] = fixes[-1]
-        return found
+        fixes = {item_ids.repaired(one.key): one.key for one in self.done if one.place}
+        failed = [one.key for one in self.failed if one.place and item_ids.repaired(one.key) in fixes]
+        return {key: fixes[item_ids.repaired(key)] for key in failed}
 
     def groups(self) -> set[str]:
         """The stories that were begun."""
@@ -324,50 +311,20 @@ class Ledger(Struct, kw_only=True):
                 yield entry, note
 
 
-_BARE = (
-    "sessions",
-    "ended",
-    "why",
-    "open",
-    "asked",
-    "was_red",
-    "unjudged",
-    "prompt",
-    "closing",
-    "left",
-    "unlisted",
-    "log",
-    "noticed",
-    "skipped",
-)
-_NEEDED = ("number", "key", "title", "verdict")
-_EMPTY: dict[str, Any] = asdict(Entry(number=0, key="", title="", verdict="")) | dict.fromkeys(_NEEDED)
-
-
-def _base(key: str) -> str:
-    """The task that a fix task was made for."""
-    return item_ids.repaired(key)
-
-
 def _short(text: str) -> str:
     return text if len(text) <= _LISTED else foreign_text.cut(text, _LISTED)
 
 
-def entry_of(given: dict[str, Any]) -> Entry:
-    """An entry as it was handed on; unknown fields are left out."""
-    known: dict[str, Any] = {}
-    for key, value in given.items():
-        if key in _EMPTY:
-            known[key] = tuple(value) if isinstance(value, list) else value
-    return Entry(**known)
+def read_entry(text: str) -> Entry:
+    """An entry as it was handed on."""
+    return convert(json.loads(text), Entry)
+
+
+def read_opened(text: str) -> Opened:
+    """The item of an agent, as its variable has it."""
+    return convert(json.loads(text), Opened)
 
 
 def read(text: str) -> Ledger:
     """A ledger as it was handed on; an empty text is a loop that begins."""
-    given = json.loads(text) if text.strip() else {}
-    found = Ledger(entries=[entry_of(one) for one in given.get("entries", [])])
-    for name in _BARE:
-        setattr(found, name, given.get(name, getattr(found, name)))
-    found.skipped = [(title, why) for title, why in found.skipped]
-    found.open = opened(given["open"]) if given.get("open") else None
-    return found
+    return convert(json.loads(text), Ledger) if text.strip() else Ledger()

@@ -174,13 +174,13 @@ def _take(found: Ledger, status: str, result: str) -> None:
         return  # the item is open until NEXT.py has looked at what its agent left
     found.open = None
     try:
-        found.entries.append(ledger.entry_of(json.loads(result)))
-    except (ValueError, TypeError, AttributeError):
+        found.entries.append(ledger.read_entry(result))
+    except ValueError:
         return  # what a person or a judge said
 
 
 def _read(text: str) -> Ledger:
     try:
         return ledger.read(text)
-    except (ValueError, TypeError, KeyError):
+    except ValueError:
         return Ledger()

@@ -14,7 +14,7 @@ from raymond.loops.formats import item_ids, queue, records, state_file
 from raymond.loops.formats.foreign_text import cut, error_line
 from raymond.loops.formats.queue_item import Item
 from raymond.loops.item_run import ItemRun, Work
-from raymond.loops.ledger import FAILED, PASSED, STUCK, Entry, Ledger, Opened, entry_of
+from raymond.loops.ledger import FAILED, PASSED, STUCK, Entry, Ledger, Opened, read_entry
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.settings import RALPH, SESSION, STORIES, TASKS, Settings
 from raymond.loops.source import Looked
@@ -111,7 +111,7 @@ def collected(step: Step) -> Ledger:
                 internal.seen(step)
                 ledger.asked = asked  # that was not about the next item
         elif outcome["status"] == "done":
-            ledger.entries.append(entry_of(json.loads(outcome["result"])))
+            ledger.entries.append(read_entry(outcome["result"]))
         else:
             ledger.entries.append(_broken(step, ledger, outcome["error"]))
         ledger.open = None

@@ -27,7 +27,7 @@ from raymond.loops.ledger import (
     Entry,
     Ledger,
     Opened,
-    entry_of,
+    read_entry,
 )
 from raymond.loops.ledger import read as read_ledger
 from raymond.loops.next_item import PAUSE, STOP, wait, write_state
@@ -84,9 +84,8 @@ def _take(step: Step, ledger: Ledger, one: dict[str, str]) -> None:
     elif name == "GOAL.py":
         _judged(ledger, one["result"] if is_done else UNJUDGED)
     else:
-        given = json.loads(one["result"]) if is_done else json.loads(_broken(step, ledger, one["error"]).write())
-        reply = str(given.pop("reply", ""))
-        ledger.entries.append(entry_of(given))
+        ledger.entries.append(read_entry(one["result"]) if is_done else _broken(step, ledger, one["error"]))
+        reply = str(json.loads(one["result"]).get("reply", "")) if is_done else ""
         ledger.unjudged = "" if ledger.entries[-1] in ledger.failed else reply
         _finish(step, ledger, reply)
 

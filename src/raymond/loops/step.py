@@ -16,7 +16,7 @@ from raymond.language.ways import Way
 from raymond.loops import settings
 from raymond.loops.branch import BASE, LEFT, VOUCHED, Branch, exclude
 from raymond.loops.documents import Documents, Folder, Stored, stored
-from raymond.loops.ledger import Opened, opened
+from raymond.loops.ledger import Opened, read_opened
 from raymond.loops.settings import Settings
 from raymond.store import project as projects
 from raymond.store.project import Project
@@ -126,7 +126,7 @@ class Step:
     @property
     def item(self) -> Opened:
         """The item of this agent."""
-        return opened(self.variable("item"))
+        return read_opened(self.variable("item"))
 
     @property
     def gate(self) -> dict[str, Any]:

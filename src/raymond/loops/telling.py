@@ -17,7 +17,7 @@ from raymond.faces.rows import Piece, Row, Symbols
 from raymond.loops import checks, settings
 from raymond.loops.formats import foreign_text, records
 from raymond.loops.formats.foreign_text import cut, error_line, last_line, one_line
-from raymond.loops.ledger import DONE, FAILED, IDLE, RED, Ledger, Opened, opened
+from raymond.loops.ledger import DONE, FAILED, IDLE, RED, Ledger, Opened, read_opened
 from raymond.loops.loop_run import LoopRun, ledger_of
 from raymond.loops.next_item import PAUSE
 from raymond.loops.settings import RALPH, UNITS
@@ -95,7 +95,7 @@ class Telling:
         self._begin(run.start)
         self._states = {agent.id: agent.state for agent in run.agents.values()}
         named = {agent.id: agent.variables or {} for agent in run.agents.values()}
-        self._items = {id: opened(given["item"]) for id, given in named.items() if "item" in given}
+        self._items = {id: read_opened(given["item"]) for id, given in named.items() if "item" in given}
 
     def of(self, decision: Decision) -> Iterator[Told]:
         """What a decision tells."""
@@ -173,7 +173,7 @@ class Telling:
             return [Told("Pausing for review", "Pausing: a person goes on with it")]
         if "item" not in event.variables:
             return []
-        item = opened(event.variables["item"])
+        item = read_opened(event.variables["item"])
         self._items[event.agent] = item
         again = event.variables.get("again", "no") == "yes"
         line = records.starting_line(item.number, self._most, again=again)
@@ -387,7 +387,7 @@ def _item(agent: Agent, look: Symbols) -> list[Row]:
     given = agent.variables or {}
     attempt = (agent.prompted or {}).get("WORK.md", 1)
     again = f" {look.dot} attempt {attempt}" if attempt > 1 else ""
-    item = opened(given["item"])
+    item = read_opened(given["item"])
     who = "a person" if item.criteria else "none"
     check = [(plain(item.check), ""), *_found(agent, look)] if item.check else [(who, "")]
     title = (plain(item.title), "bold")
