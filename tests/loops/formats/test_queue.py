@@ -195,7 +195,7 @@ SO = ", so the item is not verified"
         ("- Title [VERIFY: a]", "Title [VERIFY: a]", "tags count only before the title"),
     ],
 )
-def test_a_tag_that_is_wrong_is_doubted_and_not_believed(line: str, title: str, message: str) -> None:
+def test_a_tag_that_is_wrong_is_warned_of_and_not_believed(line: str, title: str, message: str) -> None:
     found = queue.read(log("- first", line))
     assert found.items[1].title == title
     assert found.items[1].verification == NONE
@@ -211,7 +211,7 @@ def test_a_tag_that_is_wrong_is_doubted_and_not_believed(line: str, title: str, 
         ("- [PRIORITY: x] [VERIFY: a] T", "a", "`x` is not a priority from 1 to 3"),
     ],
 )
-def test_an_item_with_a_doubt_can_still_be_verified(line: str, command: str, message: str) -> None:
+def test_an_item_with_a_warning_can_still_be_verified(line: str, command: str, message: str) -> None:
     assert only(line).verification == Verification("command", command)
     assert warnings(line) == [(5, message)]
 
@@ -226,7 +226,7 @@ def test_an_item_with_a_doubt_can_still_be_verified(line: str, command: str, mes
         ("On-fail: stop", "`stop` is not one of retry, create-fix-task, skip, pause, so the default counts"),
     ],
 )
-def test_metadata_that_is_wrong_is_doubted_and_not_used(line: str, message: str) -> None:
+def test_metadata_that_is_wrong_is_warned_of_and_not_used(line: str, message: str) -> None:
     assert only("- a", f"  - {line}").metadata == Metadata()
     assert warnings("- a", f"  - {line}") == [(6, message)]
 
@@ -258,7 +258,7 @@ def test_a_queue_in_a_comment_is_none() -> None:
     assert titles(queue.added(hidden, "- c")) == ["c"], "the comment is closed first"
 
 
-def test_what_hides_items_is_doubted() -> None:
+def test_what_hides_items_is_warned_of() -> None:
     assert warnings("- a", "", "```", "- b") == [(7, "this block of code is not closed, so what follows is part of it")]
     assert warnings("- a", "<!--", "- b") == [(6, "this comment is not closed, so what follows is part of it")]
     assert warnings("Do it.") == [(5, "there is text under `Next Steps`, but no item begins with a number or `-`")]

@@ -41,7 +41,7 @@ def check(workflow: Workflow, state: State, sources: Mapping[str, str]) -> Itera
     judge = judges.of_state(workflow, state)
     if isinstance(judge, str) and judge:
         mark = mark_of(workflow, state, _JUDGE)
-        for message, hint in _doubts(workflow, state, workflow.states[judge], sources):
+        for message, hint in _warnings(workflow, state, workflow.states[judge], sources):
             yield frontmatter.diagnose(mark, "bad-value", message, hint)
 
 
@@ -59,7 +59,7 @@ def check_judge(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
             yield frontmatter.diagnose(mark, "bad-value", message, "remove it: a judge answers with a word")
 
 
-def _doubts(workflow: Workflow, state: State, judge: State, sources: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _warnings(workflow: Workflow, state: State, judge: State, sources: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Why a state cannot be the judge of another."""
     if judge.kind == "script":
         yield f"{judge.name} is a script, and a judge is a prompt", "name a prompt: JUDGE.md"

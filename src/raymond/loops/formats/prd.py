@@ -243,9 +243,9 @@ class _StoryReader:
         tasks, depends, priority = self._tasks(), self._depends(id), self._priority()
         verification = self._verification(criteria)
         if not title:
-            self._doubt(f"{id} has no title")
+            self._warn(f"{id} has no title")
         if not (criteria or tasks or "verification" in self.fields):
-            self._doubt(f"{id} names no criteria, no verification and no tasks")
+            self._warn(f"{id} names no criteria, no verification and no tasks")
         if self.problem:
             number = self.problem_number or self.fields["verification"].number
             self.warnings.append(PlanWarning(f"{id} cannot be verified: {self.problem}", number))
@@ -328,7 +328,7 @@ class _StoryReader:
         else:
             self.warnings.append(PlanWarning("this is given twice, and only the first one counts", field.number))
 
-    def _doubt(self, message: str) -> None:
+    def _warn(self, message: str) -> None:
         self.warnings.append(PlanWarning(message, self.number))
 
     def _criteria(self) -> Iterator[str]:

@@ -214,7 +214,7 @@ class _HeadReader:
         if word == "VERIFY":
             self._wrong(f"`{_cut(tag)}` needs a colon after the name of the tag")
         else:
-            self._doubt(f"`{_cut(tag)}` is not a known tag, so it is part of the title")
+            self._warn(f"`{_cut(tag)}` is not a known tag, so it is part of the title")
 
     def _known(self, name: str, value: str, inner: str) -> None:
         value = value.strip()
@@ -238,7 +238,7 @@ class _HeadReader:
         elif not _is_whole(command):
             self._wrong(f"a quote in `[VERIFY: {_cut(command)}]` is not closed; put the command in backticks")
         elif self.command is not None:
-            self._doubt("the item has two commands to verify it, and only the first one counts")
+            self._warn("the item has two commands to verify it, and only the first one counts")
         else:
             self.command = command
 
@@ -246,13 +246,13 @@ class _HeadReader:
         if value in ("1", "2", "3"):
             self.head.priority = int(value)
         else:
-            self._doubt(f"`{_cut(value)}` is not a priority from 1 to 3")
+            self._warn(f"`{_cut(value)}` is not a priority from 1 to 3")
 
     def _wrong(self, message: str) -> None:
         self.is_wrong = True
-        self._doubt(f"{message}, so the item is not verified")
+        self._warn(f"{message}, so the item is not verified")
 
-    def _doubt(self, message: str) -> None:
+    def _warn(self, message: str) -> None:
         self.head.warnings += (message,)
 
     def title(self, rest: str) -> str:
@@ -261,7 +261,7 @@ class _HeadReader:
         if rest[-1:] in ("*", "_"):
             rest = self._without_emphasis(rest)
         if "[" in rest and _TAG.search(rest) and not self.is_wrong:
-            self._doubt("tags count only before the title")
+            self._warn("tags count only before the title")
         return " ".join([*self.kept, rest]).strip() if self.kept else rest
 
     def _without_emphasis(self, rest: str) -> str:
@@ -283,7 +283,7 @@ class _HeadReader:
         if not command:
             return UNCHECKED
         if self.is_free:
-            self._doubt("the item has both VERIFY and NO-VERIFY: it is verified")
+            self._warn("the item has both VERIFY and NO-VERIFY: it is verified")
         if command.casefold() == "task-loop":
             return Verification("task-loop")
         return Verification("command", command)

@@ -307,7 +307,7 @@ class _Reader:
 
     def spec(self) -> Spec:
         for message, at in self.layout.strange:
-            self._doubt(message, at)
+            self._warn(message, at)
         tasks: dict[str, Task] = {}
         all_tasks = []
         for place in self.layout.places:
@@ -315,12 +315,12 @@ class _Reader:
             all_tasks.append(task)
             first = tasks.setdefault(task.id, task)
             if first is not task:
-                self._doubt(f"the task {task.id} is also in line {first.line}: an id is for one task", place.start)
+                self._warn(f"the task {task.id} is also in line {first.line}: an id is for one task", place.start)
         for at, message in self.layout.document.unclosed:
-            self._doubt(message, at)
+            self._warn(message, at)
         return Spec(tuple(all_tasks), tuple(sorted(self.warnings, key=lambda warning: warning.line)))
 
-    def _doubt(self, message: str, at: int) -> None:
+    def _warn(self, message: str, at: int) -> None:
         self.warnings.append(PlanWarning(message, self.layout.document.number(at)))
 
     def _task(self, place: Place) -> Task:
@@ -341,7 +341,7 @@ class _Reader:
             for message, at in misspelt.unread(self.counted, place.body, place.end):
                 self._unreadable(message, at, values)
         if not place.title:
-            self._doubt(f"the task {place.id} has no title", place.start)
+            self._warn(f"the task {place.id} has no title", place.start)
         return Task(
             id=place.id,
             title=place.title,
@@ -359,13 +359,13 @@ class _Reader:
             if near == misspelt.VERIFICATION:
                 self._unreadable(message, field.start, values)
             else:
-                self._doubt(message, field.start)
+                self._warn(message, field.start)
 
     def _unreadable(self, message: str, at: int, values: dict[str, Any]) -> None:
         """Without this, a task whose check cannot be read would be one that needs none."""
         message = f"its check cannot be read: {message}"
         values.update(check=None, problem=values.get("problem") or message)
-        self._doubt(message, at)
+        self._warn(message, at)
 
     def _twice(self, field: Field, values: dict[str, Any]) -> None:
         name = field.name.capitalize()
@@ -373,7 +373,7 @@ class _Reader:
             # To run one of them only would say that something passed of which half was checked.
             self._unreadable("`Verification` is given twice", field.start, values)
         else:
-            self._doubt(f"`{name}` {_FIRST_COUNTS}", field.start)
+            self._warn(f"`{name}` {_FIRST_COUNTS}", field.start)
 
     def _value(self, field: Field) -> str:
         return self.counted[field.value : field.stop]
@@ -383,7 +383,7 @@ class _Reader:
         status, reason = _status(value)
         if status is None:
             known = ", ".join(SHOWN.values())
-            self._doubt(f"`{value[:60]}` is not a status ({known}), so the task counts as planned", field.start)
+            self._warn(f"`{value[:60]}` is not a status ({known}), so the task counts as planned", field.start)
         values["status"] = status or "planned"
         values["reason"] = reason if status == "blocked" else ""
 
@@ -392,7 +392,7 @@ class _Reader:
         found = _VERIFIED.match(value)
         values["verified"] = bool(found and found[1])
         if value and not found:
-            self._doubt(f"`{value[:60]}` is neither true nor false, so the task is not verified", field.start)
+            self._warn(f"`{value[:60]}` is neither true nor false, so the task is not verified", field.start)
 
     def verification(self, field: Field, limit: int, values: dict[str, Any]) -> None:
         stop = self.layout.stop(field, limit)
@@ -401,7 +401,7 @@ class _Reader:
         part = found.parts[0] if found.parts else Part()
         problems = [f"its check cannot be read: {message}" for message, _ in found.problems]
         for message, at in [*zip(problems, (at for _, at in found.problems), strict=True), *found.warnings]:
-            self._doubt(message, at)
+            self._warn(message, at)
         problem = values.get("problem") or next(iter(problems), "")
         values.update(
             check=part.check if part.command and not problem else None,
@@ -434,7 +434,7 @@ class _Reader:
         if not found.rest:
             return
         message = f"{misspelt.quoted(found.rest)} in `Implements` is not read: name each story, as in `US-1, US-2`"
-        self._doubt(message, field.start)
+        self._warn(message, field.start)
         if found.ids:  # to leave out a story that is meant would let that pass without this task
             values.update(check=None, problem=values.get("problem") or message)
 
@@ -444,7 +444,7 @@ class _Reader:
         # In doubt a person looks at it.
         values["proposed"] = values["proposed"] or not (found and found[2])
         if not found:
-            self._doubt(f"`{value[:60]}` is neither yes nor no, so the task counts as proposed", field.start)
+            self._warn(f"`{value[:60]}` is neither yes nor no, so the task counts as proposed", field.start)
 
 
 _FIELDS = {
