@@ -7,7 +7,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
-DAILY = 2
+DAILY = 1
 """Cases of a test that starts programs and that `make test` runs."""
 
 

@@ -15,6 +15,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from pace import mostly_slow
 from raymond import errors
 from raymond.cli import COMMANDS, SHARED
 from raymond.language import findings, policy
@@ -65,34 +66,37 @@ def section(name: str, heading: str) -> str:
     return found[1]
 
 
-every_module = pytest.mark.parametrize("path", modules(), ids=place)
-
-
 # Files, functions, names
 
 
-@every_module
-def test_a_module_opens_with_one_sentence(path: Path) -> None:
-    docstring = ast.get_docstring(tree(path))
-    assert docstring, "no docstring"
-    first, *rest = docstring.split("\n\n")[0].splitlines()
-    assert first.endswith("."), first
-    assert not rest, "the sentence takes one line; what else there is to say follows an empty one"
+def test_a_module_opens_with_one_sentence() -> None:
+    """It takes one line; what else there is to say follows an empty one."""
+    opens = {place(path): (ast.get_docstring(tree(path)) or "").split("\n\n")[0] for path in modules()}
+    assert {name: first for name, first in opens.items() if not first.endswith(".") or "\n" in first} == {}
 
 
-@every_module
-def test_modules_and_classes_are_named_for_what_they_are(path: Path) -> None:
-    named = path.parent.name if path.name == "__init__.py" else path.stem
-    assert re.fullmatch(r"[a-z][a-z0-9_]*|__main__", named), f"{named} is hidden or not lower case"
+def names(path: Path) -> list[str]:
+    """What a module and its classes are called."""
     classes = [node.name for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
-    words = {word.lower() for name in [named, *classes] for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)}
-    assert not words & DRAWERS
+    return [path.parent.name if path.name == "__init__.py" else path.stem, *classes]
 
 
-@every_module
-def test_anything_is_caught_at_the_doors_only(path: Path) -> None:
-    caught = [node.lineno for node in ast.walk(tree(path)) if isinstance(node, ast.ExceptHandler) and catches_all(node)]
-    assert not caught or place(path) in DOORS, f"lines {caught}"
+def test_modules_and_classes_are_named_for_what_they_are() -> None:
+    hidden = [place(path) for path in modules() if not re.fullmatch(r"[a-z][a-z0-9_]*|__main__", names(path)[0])]
+    assert hidden == [], "hidden, or not lower case"
+    words = {place(path): re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", " ".join(names(path))) for path in modules()}
+    assert {name: found for name, said in words.items() if (found := {word.lower() for word in said} & DRAWERS)} == {}
+
+
+def test_anything_is_caught_at_the_doors_only() -> None:
+    caught = [
+        f"{place(path)}:{node.lineno}"
+        for path in modules()
+        if place(path) not in DOORS
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ExceptHandler) and catches_all(node)
+    ]
+    assert caught == []
 
 
 def catches_all(handler: ast.ExceptHandler) -> bool:
@@ -253,11 +257,12 @@ ENGINE = {
     *("raymond.steps.turn_step", "raymond.steps.script_step", "raymond.language.lint", "raymond.faces.live"),
 }
 READING = (
-    *("list", "list --json", "list --all", "status", "status --json"),
-    *("logs", "logs --json", "logs --step 1", "wait r", "wait r --json"),
-    *("inbox", "inbox --json"),
-    *("clean", "clean --dry-run", "config show", "config show --json"),
-    *("completion bash", "completion fish", "doctor", "doctor --json", "--help", "resume --help"),
+    *("list", "status", "logs", "wait r", "inbox", "clean", "config show", "completion bash", "doctor"),
+    *("--help", "resume --help"),
+)
+VARIANTS = (
+    *("list --json", "list --all", "status --json", "logs --json", "logs --step 1", "wait r --json", "inbox --json"),
+    *("clean --dry-run", "config show --json", "completion fish", "doctor --json"),
 )
 _LOOKS = {"raymond.machine.decide", "raymond.store.loader", "socket", "tempfile"}
 NEEDED = {"resume --help": ENGINE, "doctor": _LOOKS | {"subprocess"}, "doctor --json": _LOOKS | {"subprocess"}}
@@ -296,7 +301,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("command", mostly_slow([*READING, *VARIANTS], daily=len(READING)))
 def test_a_reading_command_imports_nothing_it_does_not_need_and_writes_nothing(finished: Path, command: str) -> None:
     before = files(finished)
     allowed = NEEDED.get(command, set())
@@ -304,7 +309,7 @@ def test_a_reading_command_imports_nothing_it_does_not_need_and_writes_nothing(f
     assert files(finished) == before, "a reading command wrote something"
 
 
-@pytest.mark.parametrize("command", ["list", "list --all", "config show", "doctor", "--help"])
+@pytest.mark.parametrize("command", mostly_slow(["list", "list --all", "config show", "doctor", "--help"]))
 def test_looking_where_nothing_was_started_writes_nothing(tmp_path: Path, command: str) -> None:
     (tmp_path / "project").mkdir()
     assert not imported(tmp_path, *command.split()) & (HEAVY | ENGINE) - NEEDED.get(command, set())

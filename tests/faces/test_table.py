@@ -1,7 +1,5 @@
 """Tables fit their terminal, whatever is in them."""
 
-import pytest
-
 from raymond.faces import table
 from raymond.faces.table import Column, cell_count, fit
 
@@ -25,11 +23,11 @@ def test_a_table_without_a_width_shows_everything_in_columns() -> None:
     ]
 
 
-@pytest.mark.parametrize("width", range(1, 201))
-def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    lines = table.lines(COLUMNS, ROWS, width)
-    assert all(cell_count(line) <= width for line in lines)
-    assert all(line[:1] in ("n", "…") for line in lines[1:2]), "the id is there"
+def test_no_line_is_wider_than_the_terminal() -> None:
+    for width in range(1, 201):
+        lines = table.lines(COLUMNS, ROWS, width)
+        assert all(cell_count(line) <= width for line in lines), f"{width} cells"
+        assert all(line[:1] in ("n", "…") for line in lines[1:2]), "the id is there"
 
 
 def test_what_is_least_needed_goes_first() -> None:

@@ -105,9 +105,8 @@ def test_what_could_do_harm_is_refused(line: str, what: str) -> None:
         "exec {}",
     ],
 )
-@pytest.mark.parametrize("line", ["rm -rf ~", "git reset --hard"])
-def test_the_whole_line_is_judged(around: str, line: str) -> None:
-    assert len(unsafe(around.format(line))) == 1
+def test_the_whole_line_is_judged(around: str) -> None:
+    assert [len(unsafe(around.format(line))) for line in ("rm -rf ~", "git reset --hard")] == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from raymond.machine.events import GateEnded
 from raymond.verifier import dependencies
-from raymond.workspace import ability
 from running import Ran, Room
+from verifier.projects import isolated
 
 INSTALL = (
     'for name in $(cat requirements.txt); do mkdir -p "env/lib/$name"; done; echo installed $(cat requirements.txt)'
@@ -28,21 +28,8 @@ GATE = "for name in $(cat needs); do test -d env/lib/$name || exit 1; done"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    if problem := ability.probe(str(tmp_path)).problem:
-        pytest.skip(f"steps cannot be isolated here: {problem}")
-    for path, text in {**FILES, "env/pyvenv.cfg": "", "env/lib/one/x": ""}.items():
-        file = room.path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-    commit(room)
-    yield room
-    room.clear()
-
-
-def commit(room: Room) -> None:
-    for command in ("init -q -b main", "add -A", "-c user.name=me -c user.email=me@localhost commit -qm one"):
-        subprocess.run(["git", *command.split()], cwd=room.path, env=room.environment, check=True)
+    with isolated(tmp_path, {**FILES, "env/pyvenv.cfg": "", "env/lib/one/x": ""}) as room:
+        yield room
 
 
 def work(room: Room, *scripts: str, way: str = "isolated", setup: str = "sh install.sh", id: str = "r") -> Ran:
@@ -131,17 +118,17 @@ def wheel(folder: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_pip_installs_what_the_work_names(tmp_path: Path) -> None:
-    room = Room(tmp_path)
-    if problem := ability.probe(str(tmp_path)).problem:
-        pytest.skip(f"steps cannot be isolated here: {problem}")
+    files = {"requirements.txt": "--no-index\n-f wheels\none_package\n", ".gitignore": ".venv/\n"}
+    with isolated(tmp_path, files) as room:
+        _pip_installs_what_the_work_names(room)
+
+
+def _pip_installs_what_the_work_names(room: Room) -> None:
     for name in ("one_package", "two_package"):
         wheel(room.path / "wheels", name)
-    (room.path / "requirements.txt").write_text("--no-index\n-f wheels\none_package\n")
-    (room.path / ".gitignore").write_text(".venv/\n")
     subprocess.run(["python3", "-m", "venv", ".venv"], cwd=room.path, check=True)
     pip = [".venv/bin/python", "-m", "pip", "install", "-q", "-r", "requirements.txt"]
     subprocess.run(pip, cwd=room.path, check=True)
-    commit(room)
     check = ".venv/bin/python -c 'import one_package, two_package'"
     flow = {
         "START.sh": "echo two_package >> requirements.txt\necho '<goto>WORK</goto>'\n",
@@ -151,7 +138,6 @@ def test_pip_installs_what_the_work_names(tmp_path: Path) -> None:
     ran = room.command(flow, "--workspace", "isolated")
     assert [one.verdict for one in ran.all(GateEnded)] == ["passed"], ran.err
     assert ran.run.start.setup == ".venv/bin/python -m pip install -r requirements.txt"
-    room.clear()
 
 
 OWN = {"name": "x", "scripts": {"test": "jest"}, "dependencies": {"a": "1"}}

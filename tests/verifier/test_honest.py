@@ -1,16 +1,14 @@
-"""Honest work in a workspace: it counts, and hardly ever is a person asked."""
+"""Honest work in a workspace: it counts, and hardly ever is a person asked. `test_room.py` has a case for every day."""
 
 import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from pace import mostly_slow
 from raymond.machine.events import GateEnded
-from raymond.workspace import ability
 from running import Ran, Room
+from verifier.projects import isolated
 
 FILES = {
     ".gitignore": "__pycache__/\n.pytest_cache/\nenv/\n",
@@ -86,17 +84,8 @@ ASKED = ("a renamed package",)
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    if problem := ability.probe(str(tmp_path)).problem:
-        pytest.skip(f"steps cannot be isolated here: {problem}")
-    for path, text in {**FILES, "env/pyvenv.cfg": ""}.items():
-        file = room.path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-    for command in ("init -q -b main", "add -A", "-c user.name=me -c user.email=me@localhost commit -qm one"):
-        subprocess.run(["git", *command.split()], cwd=room.path, env=room.environment, check=True)
-    yield room
-    room.clear()
+    with isolated(tmp_path, {**FILES, "env/pyvenv.cfg": ""}) as room:
+        yield room
 
 
 def work(room: Room, *items: tuple[str, Sequence[str]]) -> Ran:
@@ -113,7 +102,8 @@ def work(room: Room, *items: tuple[str, Sequence[str]]) -> Ran:
     return room.command({**flow, "replies.yaml": replies}, "--workspace", "isolated")
 
 
-@pytest.mark.parametrize("change", mostly_slow(CHANGES, daily=1))
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
 def test_honest_work_counts(project: Room, change: str) -> None:
     ran = work(project, (f"{FIX}; {CHANGES[change]}", MAY.get(change, ())))
     [gate] = ran.all(GateEnded)

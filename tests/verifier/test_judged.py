@@ -13,10 +13,10 @@ from raymond.language.check import Check
 from raymond.machine.events import GateEnded
 from raymond.verifier import placed
 from raymond.verifier.assignment import Assignment, Work
-from raymond.workspace import ability
 from raymond.workspace.place import Place
 from running import Ran, Room
 from typist import Typist
+from verifier.projects import isolated
 
 FILES = {
     "Makefile": "test:\n\tpython -m pytest -q tests\n",
@@ -36,16 +36,8 @@ WEAK = "printf 'def test_add(): pass\\n' > tests/test_calc.py"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Room]:
-    room = Room(tmp_path)
-    if problem := ability.probe(str(tmp_path)).problem:
-        pytest.skip(f"steps cannot be isolated here: {problem}")
-    for path, text in FILES.items():
-        (room.path / path).parent.mkdir(exist_ok=True)
-        (room.path / path).write_text(text, "utf-8")
-    for command in ("init -q -b main", "add -A", "-c user.name=me -c user.email=me@localhost commit -qm one"):
-        subprocess.run(["git", *command.split()], cwd=room.path, env=room.environment, check=True)
-    yield room
-    room.clear()
+    with isolated(tmp_path, FILES) as room:
+        yield room
 
 
 def work(room: Room, script: str, gate: str = "python -m pytest -q tests", head: str = "", **flow: str) -> Ran:
@@ -77,7 +69,8 @@ MOVED = {
 }
 
 
-@pytest.mark.parametrize("what", mostly_slow(MOVED, daily=1))
+@pytest.mark.slow
+@pytest.mark.parametrize("what", MOVED)
 def test_what_the_work_moved_is_followed_in_the_tests(project: Room, what: str) -> None:
     script, told = MOVED[what]
     if "deep" in script:

@@ -1,5 +1,6 @@
 """People of both kinds."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,13 @@ from workspace.person import KINDS, Person, moved_in
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with a person in them are slow, unless they are `daily`."""
+    """Tests with a person in them are slow, but for the `daily` ones as the user who runs the tests."""
+    other = "user" if os.geteuid() == 0 else "root"
     for item in items:
         has_person = {"person", "anyone"} & set(getattr(item, "fixturenames", ()))
-        if has_person and not getattr(getattr(item, "function", None), "daily", False):
+        is_daily = getattr(getattr(item, "function", None), "daily", False)
+        kinds = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if (has_person and not is_daily) or other in kinds:
             item.add_marker(pytest.mark.slow)
 
 
