@@ -1,7 +1,7 @@
 # Everything a contributor runs. Needs Python 3.11 or later with venv, make, bash and git.
 PYTHON ?= python3
 TORTURE ?= 500
-JOBS ?= 4
+JOBS ?= 3
 WITHOUT ?=
 SAMPLE ?= 0
 SEED ?= 0
@@ -25,7 +25,7 @@ help: ## this list
 demo: $(RUNTIME) ## run the demo: no account, no cost; the first time, it downloads what Raymond needs
 	@$(BIN)/raymond demo
 
-test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most 3 minutes on 2 cores
+test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most 2 minutes on 2 cores
 	@$(BIN)/python -m pytest -n $(JOBS)
 
 test-slow: $(STAMP) ## the tests that take seconds each, and the rest of the large families; THIRD=0, 1 or 2 takes a third

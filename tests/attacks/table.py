@@ -79,7 +79,7 @@ WORKSPACES = {
         "workspace/test_apply.py::test_an_edit_while_files_are_prepared_is_in_the_way",
     ),
     "it starts a run of its own": (
-        "workspace/test_steps.py::test_a_run_inside_of_an_isolated_step_is_refused_before_anything_is_paid",
+        "workspace/test_ways.py::test_a_run_inside_an_isolated_step_is_refused_before_anything_is_paid",
     ),
 }
 

@@ -241,6 +241,7 @@ def test_a_turn_that_costs_nothing_is_free(room: Room) -> None:
     assert "cost:   $0.00 in 1 step" in run(room).lines
 
 
+@pytest.mark.slow
 def test_without_a_cost_a_turn_counts_as_one_that_nobody_can_tell(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     table(room)
@@ -270,6 +271,7 @@ def sessions(ran: Ran) -> list[str]:
     return [event.session for event in ran.all(StepStarted)]
 
 
+@pytest.mark.slow
 def test_without_resume_and_branch_every_turn_is_fresh(room: Room) -> None:
     agent(room, TALKS)
     table(room, 'command = ["my-agent", "--id={new}", "--model={model}", "--effort={effort}"]')
@@ -283,6 +285,7 @@ def test_without_resume_and_branch_every_turn_is_fresh(room: Room) -> None:
     assert (ran.code, [event.base for event in ran.all(StepStarted)]) == (0, ["", "", ""])
 
 
+@pytest.mark.slow
 def test_with_resume_a_conversation_goes_on_in_place_under_its_first_id(room: Room) -> None:
     agent(room, TALKS)
     table(room, 'command = ["my-agent", "--id", "{new}"]\nresume = ["my-agent", "--resume", "{session}", "{model}"]')
@@ -311,6 +314,7 @@ def test_with_branch_every_turn_leaves_the_one_before_as_it_was(room: Room) -> N
     assert [event.session for event in ran.all(StepFinished)] == [first, second, third]
 
 
+@pytest.mark.slow
 def test_a_reset_begins_another_conversation_in_place_too(room: Room) -> None:
     agent(room, TALKS.replace("<goto>LAST</goto>", "<reset>LAST</reset>"))
     table(room, 'command = ["my-agent", "--id", "{new}"]\nresume = ["my-agent", "--resume", "{session}"]')
@@ -321,6 +325,7 @@ def test_a_reset_begins_another_conversation_in_place_too(room: Room) -> None:
 FORGETS = '[ "$(wc -l < "$out/args")" -ge 2 ] && echo "<result>done</result>" || echo "I forgot."'
 
 
+@pytest.mark.slow
 def test_a_reminder_repeats_the_prompt_to_a_program_that_remembers_nothing(room: Room) -> None:
     agent(room, FORGETS)
     table(room)
@@ -330,6 +335,7 @@ def test_a_reminder_repeats_the_prompt_to_a_program_that_remembers_nothing(room:
     assert second.startswith("Do it.\n\nI could not act on your reply: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["resume = ['my-agent', '{session}']", "branch = ['my-agent', '{session}', '{new}']"])
 def test_a_reminder_is_short_for_a_program_that_remembers(room: Room, more: str) -> None:
     agent(room, FORGETS)
@@ -346,6 +352,7 @@ IN_PLACE = 'command = ["my-agent", "{new}"]\nresume = ["my-agent", "{session}"]'
 CALLS = {"START.md": 'Ask:\n\n<call return="END">SUB</call>\n', "SUB.md": "Sub.", "END.md": "End."}
 
 
+@pytest.mark.slow
 def test_a_call_where_conversations_go_on_in_place_is_refused_with_its_place(room: Room) -> None:
     agent(room, "")
     table(room, IN_PLACE)
@@ -373,6 +380,7 @@ def test_a_call_of_a_policy_is_refused_with_its_place(room: Room) -> None:
     assert " --> ../flow/START.md:3:5\n" in ran.err
 
 
+@pytest.mark.slow
 def test_a_call_that_is_meant_goes_on_in_the_conversation_of_its_caller(room: Room) -> None:
     agent(
         room,
@@ -385,6 +393,7 @@ def test_a_call_that_is_meant_goes_on_in_the_conversation_of_its_caller(room: Ro
     assert (ran.code, noted(room, "args")) == (0, [first, first, first])
 
 
+@pytest.mark.slow
 def test_a_call_is_free_where_every_state_that_calls_has_a_backend_that_branches(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     table(room, IN_PLACE)
@@ -397,6 +406,7 @@ def test_a_call_is_free_where_every_state_that_calls_has_a_backend_that_branches
 # --- several
 
 
+@pytest.mark.slow
 def test_a_state_can_name_a_backend_and_each_keeps_its_own_conversations(room: Room) -> None:
     agent(room, "echo '<goto>NEXT</goto>'")
     agent(room, "echo '<result>of the other</result>'", name="other-agent")
@@ -409,6 +419,7 @@ def test_a_state_can_name_a_backend_and_each_keeps_its_own_conversations(room: R
     assert [event.backend for event in ran.all(StepStarted)] == ["mine", "other"]
 
 
+@pytest.mark.slow
 def test_a_state_that_names_a_backend_nobody_has_is_refused(room: Room) -> None:
     agent(room, "")
     table(room)
@@ -422,6 +433,7 @@ def test_a_state_that_names_a_backend_nobody_has_is_refused(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_person_can_name_their_usual_backend(room: Room) -> None:
     agent(room, "echo '<result>done</result>'")
     room.settings('backend = "mine"\n')
@@ -584,6 +596,7 @@ def findings(room: Room, *args: str) -> dict[str, dict[str, object]]:
     return {one["what"]: one for one in json.loads(room.raymond("doctor", "--json", *args).stdout)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "how"),
     [
@@ -612,6 +625,7 @@ def test_doctor_says_what_becomes_of_conversations_and_starts_nothing(room: Room
     assert not (room.path.parent / "args").exists()
 
 
+@pytest.mark.slow
 def test_doctor_says_what_is_wrong_with_a_table(room: Room) -> None:
     table(room, 'command = ["my-agent"]\ntokens = 3')
     assert findings(room)["mine"] == {
@@ -686,6 +700,7 @@ def test_only_the_whole_mark_with_an_exit_code_ends_an_answer(tmp_path: Path) ->
     assert reader.ending == Reply(text="raymond-new x\nraymond-new \n raymond-new 0\nraymond-newer 0", session="")
 
 
+@pytest.mark.slow
 def test_a_reminder_repeats_the_prompt_after_a_state_of_a_backend_that_remembers(room: Room) -> None:
     """The conversation of another backend is no memory of this one."""
     agent(room, "echo I forgot")
@@ -723,6 +738,7 @@ def test_a_program_that_shortens_its_output_ends_its_turn_and_nothing_else(room:
     assert "bug in Raymond" not in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [

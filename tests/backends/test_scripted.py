@@ -472,6 +472,7 @@ def test_an_unknown_failure_class_is_answered_with_those_there_are(room: Room) -
     assert (ran.code, ran.err) == (6, expected)
 
 
+@pytest.mark.slow
 def test_a_replies_file_that_is_no_yaml_shows_the_place(room: Room) -> None:
     ran = room.command({"START.md": "", "replies.yaml": "START.md: hi\nSTART.md: again\n"})
     assert ran.code == 6
@@ -485,6 +486,7 @@ def test_a_replies_file_that_is_no_yaml_shows_the_place(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_replies_file_that_is_a_list_is_answered_with_a_line_of_one(room: Room) -> None:
     ran = room.command({"START.md": "", "replies.yaml": "- a\n"})
     assert ran.code == 6
@@ -492,6 +494,7 @@ def test_a_replies_file_that_is_a_list_is_answered_with_a_line_of_one(room: Room
     assert ran.err.endswith("\nhint: write lines like `START.md: <result>done</result>`\n")
 
 
+@pytest.mark.slow
 def test_a_key_given_twice_hides_no_other_wrong_reply(room: Room) -> None:
     ran = room.command({"START.md": "", "replies.yaml": "B.md: x\nB.md: y\nSTART.md: 5\n"})
     assert ran.code == 6
@@ -503,6 +506,7 @@ def test_a_key_given_twice_hides_no_other_wrong_reply(room: Room) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_replies_given_with_a_flag_are_taken_instead(room: Room) -> None:
     other = room.path / "other.yaml"
     other.write_text("START.md: <result>from the flag</result>")
@@ -544,11 +548,13 @@ def test_prompts_without_any_replies_are_refused_before_the_run(room: Room) -> N
 # Who answers when nobody was named
 
 
+@pytest.mark.slow
 def test_the_replies_beside_a_workflow_answer_when_nobody_was_named(room: Room) -> None:
     ran = room.command({"START.md": "", "replies.yaml": "START: <result>beside</result>"})
     assert (ran.code, ran.out, ran.run.start.backend) == (0, "beside\n", "scripted")
 
 
+@pytest.mark.slow
 def test_the_replies_of_the_flag_answer_when_nobody_was_named(room: Room) -> None:
     (room.path / "mine.yaml").write_text("START: <result>mine</result>", "utf-8")
     ran = room.command({"START.md": ""}, "--replies", "mine.yaml")

@@ -295,6 +295,7 @@ def test_set_for_a_state_that_is_not_there_is_refused(room: Room) -> None:
     assert ran.err.endswith("hint: did you mean `START.sh`?\n")
 
 
+@pytest.mark.slow
 def test_an_unknown_command_is_answered_with_one_like_it(room: Room) -> None:
     assert told(room.raymond("statsu")) == (
         2,

@@ -1231,6 +1231,7 @@ def test_a_run_whose_stdout_is_closed_keeps_its_result(room: Room) -> None:
     finished(room, "r", "[]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("status",), ("--help",)])
 def test_looking_with_stdout_closed_says_nothing(room: Room, args: tuple[str, ...]) -> None:
     begun(room)
@@ -1248,6 +1249,7 @@ def test_a_pipe_that_breaks_is_no_error_that_anybody_has_to_read(room: Room, arg
     assert (done.returncode in (0, 141), len(done.stdout), done.stderr) == (True, 1, b"")
 
 
+@pytest.mark.slow
 def test_an_error_that_nobody_can_read_keeps_its_exit_code(room: Room) -> None:
     assert in_bash(room, "RAYMOND 2>&-", "run", "nowhere").returncode == 2
 

@@ -92,6 +92,7 @@ def test_a_judge_is_asked_apart_and_overrides_the_agent(room: Room, backend: str
     assert (ran.run.turns, ran.run.iterations) == (3, 2)
 
 
+@pytest.mark.slow
 def test_a_verdict_may_change_the_directory_and_ask_a_person(room: Room) -> None:
     (room.path / "sub").mkdir()
     (room.path / "sub" / "plan.md").write_text("the plan")

@@ -60,6 +60,7 @@ def test_init_writes_them_and_says_what_to_type(room: Room) -> None:
     assert {name: (room.path / ".claude/commands" / name).read_text("utf-8") for name in COMMANDS} == COMMANDS
 
 
+@pytest.mark.slow
 def test_what_a_person_changed_stays_unless_they_say_otherwise(room: Room) -> None:
     room.raymond("init", "--claude")
     folder, own = room.path / ".claude/commands", room.path / "own.md"
@@ -90,11 +91,13 @@ def test_the_plugin_is_a_folder_with_the_same_commands(room: Room) -> None:
     assert not (room.path / ".claude").exists()
 
 
+@pytest.mark.slow
 def test_another_folder_of_settings_can_be_named(room: Room) -> None:
     assert room.raymond("init", "--claude", "--dir", "deep/er").returncode == 0
     assert (room.path / "deep/er/commands/continuous-session.start.md").exists()
 
 
+@pytest.mark.slow
 def test_a_subdirectory_of_a_repository_is_not_its_top(room: Room) -> None:
     inner = room.path / "docs" / "more"
     inner.mkdir(parents=True)
@@ -119,6 +122,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_is_refused_before_anything_is_written(room: Room, case: str) -> None:
     given, expected = BAD[case]

@@ -200,15 +200,6 @@ def test_a_pause_that_was_left_is_taken_back_by_a_retry(room: Room) -> None:
     assert os.listdir(room.project.run("r").inbox) == []
 
 
-def test_an_agent_that_was_interrupted_needs_no_retry(room: Room) -> None:
-    orphan(room, HELD, "running")
-    refused = room.raymond("resume", "r", "--agent", "main", "--retry")
-    assert (refused.returncode, refused.stderr) == (
-        2,
-        "error: r is not running: main was interrupted\nhint: raymond resume r runs it again\n",
-    )
-
-
 @pytest.mark.parametrize("kind", ["answer", "limits", "give_up"])
 def test_status_tells_of_everything_that_was_left(room: Room, kind: Literal["answer", "limits", "give_up"]) -> None:
     given: dict[str, dict[str, Any]] = {

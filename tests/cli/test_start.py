@@ -77,6 +77,7 @@ def test_a_repetition_prints_the_id_exits_with_0_and_starts_nothing(room: Room) 
     assert (room.project.ids(), count(room), len(room.events())) == (["r"], 1, before)
 
 
+@pytest.mark.slow
 def test_a_repetition_while_the_run_works_leaves_it_alone(room: Room) -> None:
     flow = room.flow(SLOW)
     start(room, flow)
@@ -93,14 +94,6 @@ def test_start_without_a_key_starts_a_run_each_time(room: Room) -> None:
     assert ids == set(room.project.ids())
     assert len(ids) == 2
     assert [ended(room, id).out for id in ids] == ["done\n"] * 2
-
-
-def test_run_refuses_an_id_that_is_taken_as_before(room: Room) -> None:
-    flow = room.flow(COUNTED)
-    start(room, flow)
-    refused = room.raymond("run", flow, "--id", "r")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == "error: run `r` already exists\nhint: `raymond status r` shows it; choose another --id\n"
 
 
 @pytest.mark.slow

@@ -328,6 +328,7 @@ def test_attach_shows_lines_until_the_run_ends_and_ends_with_its_exit_code(room:
     assert watched.lines[-3] == "next:   change END.sh, then: raymond resume r --latest"
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_watched_run_running(room: Room) -> None:
     pid = background(room, HELD)
     with room.start("attach", "r") as live:
@@ -343,6 +344,7 @@ def test_ctrl_c_leaves_a_watched_run_running(room: Room) -> None:
         assert told(room.raymond("wait", "r"))[:2] == (0, "done\n")
 
 
+@pytest.mark.slow
 def test_attach_to_a_run_nobody_drives_tells_how_it_stands(room: Room) -> None:
     room.drive(ASKS)
     done = room.raymond("attach")

@@ -120,6 +120,7 @@ def test_nothing_that_a_step_has_started_outlives_the_process_that_drives_it(way
         os.kill(int(Path("pid").read_text()), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["", ":", "."])
 def test_detach_imports_nothing_of_the_project(here: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.setenv("PYTHONPATH", path + os.environ.get("PYTHONPATH", ""))
@@ -139,6 +140,7 @@ def test_what_keeps_a_run_from_being_driven_is_told_by_detach() -> None:
         handle.detach()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decide_by", ["terminal", "program"])
 def test_a_program_decides_a_review_only_where_a_person_lets_programs_decide(here: Path, decide_by: str) -> None:
     (here / "check.sh").write_text("grep -q right answer.txt\n")
@@ -254,6 +256,7 @@ def test_options_that_are_not_said_come_from_the_settings(monkeypatch: pytest.Mo
     assert raymond.start("flow").read().limits.budget == 4
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_a_handle_drives_the_files_the_run_was_changed_to() -> None:
     handle = raymond.start(flow(ASKS))
@@ -273,6 +276,7 @@ def test_a_workflow_is_read_and_checked() -> None:
     assert raymond.check(raymond.load(flow(ASKS, "good"))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_runs_are_rows_the_latest_first() -> None:
     for id in ("a", "b"):

@@ -390,6 +390,7 @@ def test_a_wait_that_takes_too_long_goes_on_with_what_has_ended(room: Room) -> N
     assert [(one["agent"], one["status"]) for one in json.loads(shown)] == [("main_fast1", "done")]
 
 
+@pytest.mark.slow
 def test_a_run_leaves_no_file_open(room: Room) -> None:
     files = {
         "START.sh": 'for n in 1 2 3 4 5 6 7 8; do echo "<fork>WORK</fork><fork>ASK</fork>"; done; echo "<wait>END</wait>"',
@@ -429,6 +430,7 @@ def test_agents_take_turns_in_the_order_they_came(room: Room) -> None:
     assert len(ran.all(StepStarted)) == 1 + 6 * 4 + 1
 
 
+@pytest.mark.slow
 def test_scripts_and_turns_have_places_of_their_own(room: Room) -> None:
     """One turn at a time, and one script at a time, but both at once."""
     files = {
@@ -550,6 +552,7 @@ def test_a_request_that_cannot_be_read_is_put_aside_and_told(room: Room) -> None
         assert live.wait().code == 0
 
 
+@pytest.mark.slow
 def test_requests_left_when_nobody_drove_come_before_the_resume(room: Room) -> None:
     """A stop that reached its driver too late must not stop the next one. An answer that nobody signed does not count."""
     room.command(
@@ -694,6 +697,7 @@ def test_a_failed_agent_is_tried_again_by_resume(room: Room) -> None:
     assert [event.status for event in again.all(RunEnded)] == ["failed", "completed"]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_when_nobody_reads_what_it_says(room: Room) -> None:
     """Its stderr is a pipe whose reader is gone."""
     flow = room.flow({"START.sh": "echo '<print>x</print><goto>END</goto>'", "END.sh": END})

@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
     shutil.copy(TOP / ".ci/run", tmp_path / ".ci/run")
     (tmp_path / "pytest.ini").write_text("[pytest]\ncache_dir = .cache/pytest\n")
     (tmp_path / "Makefile").write_text(
-        f"test:\n\t@{sys.executable} -m pytest -q -p no:xdist test_it.py\n{' '.join(SUITES[1:])}:\n\t@true\n"
+        f"test:\n\t@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q test_it.py\n{' '.join(SUITES[1:])}:\n\t@true\n"
     )
     for name in ("strace", "tmux", "zsh", "fish", "jq", "curl"):  # nothing is installed for this
         (tmp_path / "bin").mkdir(exist_ok=True)
@@ -62,6 +62,7 @@ def test_a_suite_that_fails_without_a_failed_test_refuses_the_change(project: Pa
     assert run(project).returncode == 1
 
 
+@pytest.mark.slow
 def test_green_suites_name_nothing(project: Path) -> None:
     (project / "test_it.py").write_text("def test_good(): pass\n")
     done = run(project)

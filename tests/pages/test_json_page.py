@@ -439,6 +439,7 @@ def test_what_is_long_is_told_to_others_without_its_maps(room: Room) -> None:
     assert 0 < len(document["result"]) < 99000
 
 
+@pytest.mark.slow
 def test_a_log_file_in_json_is_documented(room: Room) -> None:
     check = Check()
     flow = room.flow({"START.md": "", "END.sh": DONE["START.sh"], "replies.yaml": LOGGED})

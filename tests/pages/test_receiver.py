@@ -167,6 +167,7 @@ def test_another_event_starts_nothing(machine: Machine, receiver: Receiver, even
     assert machine.project.ids() == []
 
 
+@pytest.mark.slow
 def test_a_start_that_fails_can_be_delivered_again_and_its_reason_is_only_in_the_log(
     machine: Machine, receiver: Receiver
 ) -> None:
@@ -194,6 +195,7 @@ def test_the_secret_does_not_reach_the_run(machine: Machine, receiver: Receiver)
     assert (code, "RAYMOND_INPUT_FILE" in names, "WEBHOOK_SECRET" in names) == (0, True, False)
 
 
+@pytest.mark.slow
 def test_without_a_secret_nothing_is_served(machine: Machine) -> None:
     argv = [sys.executable, str(EVENTS / "receiver.py"), "--workflow", "workflows/events"]
     argv += ["--project", str(machine.path), "--raymond", "/bin/sh", "--spool", str(machine.ada / "spool")]
@@ -204,6 +206,7 @@ def test_without_a_secret_nothing_is_served(machine: Machine) -> None:
     assert not (machine.ada / "spool").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flag", "value", "told"),
     [

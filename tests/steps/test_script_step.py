@@ -304,6 +304,7 @@ def test_however_long_the_variables_are_the_names_of_run_agent_and_state_are_the
     } <= set(found["names"])
 
 
+@pytest.mark.slow
 def test_an_input_of_200_kb_goes_through_command_tag_and_script(room: Room) -> None:
     big = room.path / "big.txt"
     big.write_text("line of text\n" * 16_000)
@@ -340,6 +341,7 @@ def test_a_directory_that_is_gone_fails_the_step_and_names_it(room: Room) -> Non
     assert failure(ran) == f"script: the directory {room.path}/sub is gone: no such file or directory"
 
 
+@pytest.mark.slow
 def test_a_script_has_an_empty_standard_input_and_a_session_of_its_own(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     script = """
@@ -474,6 +476,7 @@ def test_what_a_script_had_printed_when_it_was_killed_with_its_run_is_kept(room:
 # How a script fails
 
 
+@pytest.mark.slow
 def test_an_exit_code_fails_the_script_even_with_a_tag(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": "echo '<result>fine</result>'; echo 'warming up' >&2; echo 'cannot reach it' >&2; exit 7"})
@@ -486,6 +489,7 @@ def test_a_script_that_says_nothing_on_stderr_fails_with_its_exit_code(room: Roo
     assert failure(room.drive({"START.sh": "exit 2"})) == "script: ended with exit code 2"
 
 
+@pytest.mark.slow
 def test_a_script_killed_by_a_signal_says_which(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": "echo '<result>fine</result>'; kill -SEGV $$"})
@@ -559,6 +563,7 @@ def test_the_siblings_of_a_script_that_failed_go_on(room: Room) -> None:
 # Output
 
 
+@pytest.mark.slow
 def test_a_print_is_shown_before_the_script_ends(room: Room) -> None:
     """The script blocks on a fifo until the test has seen what it printed."""
     os.mkfifo(room.path / "fifo")
@@ -603,6 +608,7 @@ def test_a_character_cut_off_by_the_end_of_the_output_is_replaced(room: Room) ->
     assert ran.transcript()[0]["out"] == "<result>ok</result>\ufffd"
 
 
+@pytest.mark.slow
 def test_a_character_split_over_two_writes_is_whole(room: Room) -> None:
     """The second half is written when the first has been read: the print between them was shown."""
     script = r"""
@@ -698,6 +704,7 @@ def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_the_step_up(
     room.nothing_runs()
 
 
+@pytest.mark.slow
 def test_grandchildren_that_never_stop_speaking_do_not_hold_the_step_up(room: Room) -> None:
     ran = room.drive({"START.sh": "for n in 1 2 3; do yes & done; echo '<result>done</result>'"})
     assert (ran.code, ran.result) == (0, "done")
@@ -747,6 +754,7 @@ def test_what_a_script_leaves_in_its_pipe_is_read_in_slices_and_the_driver_looks
     assert 0 < max(reads) * SLICE <= 1 << 17
 
 
+@pytest.mark.slow
 def test_a_script_that_closes_its_outputs_is_waited_for(either: tuple[Room, Callable[..., Ran]]) -> None:
     _, run = either
     ran = run({"START.sh": "echo '<result>said</result>'; exec >&- 2>&-; sleep 0.1; exit 4"})

@@ -209,6 +209,7 @@ def test_a_program_that_was_moved_on_the_path_is_found_again(tmp_path: Path, mon
     assert programs.locate("moved-agent") == (f"{tmp_path}/new/moved-agent", "")
 
 
+@pytest.mark.slow
 def test_what_an_outer_claude_code_says_is_not_said_to_the_program_that_is_asked_for_its_version(room: Room) -> None:
     claude(room, '#!/bin/sh\necho "2.1.5${CLAUDECODE:+ inside}"\n')
     room.environment["CLAUDECODE"] = "1"
@@ -218,6 +219,7 @@ def test_what_an_outer_claude_code_says_is_not_said_to_the_program_that_is_asked
 # --- doctor
 
 
+@pytest.mark.slow
 def test_a_program_that_is_too_old_is_a_fault_although_nobody_named_it(room: Room) -> None:
     path = claude(room, "#!/bin/sh\necho '1.0.3 (Claude Code)'\n")
     assert finding(room) == {
@@ -290,6 +292,7 @@ exit 1
 """
 
 
+@pytest.mark.slow
 def test_doctor_asks_nothing_that_costs_without_a_word(room: Room) -> None:
     claude(room, ANSWERS)
     room.environment["ANTHROPIC_API_KEY"] = "1"
@@ -310,6 +313,7 @@ def test_a_probe_is_one_real_turn(room: Room) -> None:
     assert (found["what"], found["ok"]) == ("probe", True)
 
 
+@pytest.mark.slow
 def test_a_probe_that_fails_says_how_and_ends_with_1(room: Room) -> None:
     claude(room, FAILS)
     done = room.raymond("doctor", "--probe", "--backend", "claude")
@@ -321,6 +325,7 @@ def test_a_probe_that_fails_says_how_and_ends_with_1(room: Room) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_probe_of_a_program_that_is_not_there_asks_nobody(room: Room) -> None:
     done = room.raymond("doctor", "--probe")
     *_, last, hint = done.stdout.splitlines()
@@ -457,6 +462,7 @@ def test_a_backend_of_another_package_is_found_by_its_name(room: Room) -> None:
     assert wrong.err.endswith("did you mean `other`? there are: scripted, scripted-program, claude, codex, other\n")
 
 
+@pytest.mark.slow
 def test_a_backend_of_another_package_gets_its_table(room: Room) -> None:
     package(room, "other = raymond_other:make")
     of_a_person(room, "[backends.other]\ncost = 0.25\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pace import mostly_slow
 from raymond.machine.events import GateEnded
 from raymond.verifier import dependencies
 from running import Ran, Room
@@ -49,7 +50,7 @@ def work(room: Room, *scripts: str, way: str = "isolated", setup: str = "sh inst
 ADD = "echo two >> requirements.txt; echo two >> needs"
 
 
-@pytest.mark.parametrize("way", ["isolated", "copy"])
+@pytest.mark.parametrize("way", mostly_slow(["isolated", "copy"]))
 def test_a_new_dependency_is_installed_by_raymond(project: Room, way: str) -> None:
     ran = work(project, ADD, "echo more > code", way=way)
     assert [one.verdict for one in ran.all(GateEnded)] == ["passed", "passed"], ran.err
@@ -92,6 +93,7 @@ def test_an_installation_that_fails_is_told(project: Room) -> None:
     assert (gate.verdict, gate.reason, gate.output) == ("failed", reason, "no such package")
 
 
+@pytest.mark.slow
 def test_a_package_that_leads_into_the_work_is_not_used(project: Room) -> None:
     ran = work(project, f"mkdir fake; {ADD}", setup="ln -s ../../fake env/lib/two")
     [gate] = ran.all(GateEnded)

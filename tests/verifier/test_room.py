@@ -147,6 +147,7 @@ def prompt(gate: str) -> dict[str, str]:
     return {"START.md": text, "replies.yaml": "START: {text: <result>ok</result>, writes: {new: x}}\n"}
 
 
+@pytest.mark.slow
 def test_a_check_that_its_checkout_lacks_something_for_is_refused_before_the_first_turn(project: Room) -> None:
     ran = project.command(prompt("cat node_modules/.bin/lint build/data"), "--workspace", "isolated")
     assert (ran.code, ran.run.turns) == (1, 1), "it is red here, too"

@@ -221,6 +221,7 @@ def applying(checkout: Checkout) -> list[str]:
     return [sys.executable, "-c", program]
 
 
+@pytest.mark.slow
 def test_two_that_bring_the_work_home_at_once_take_turns(checkout: Checkout) -> None:
     checkout.begin({"a": "1\n"}).open()
     for n in range(40):
@@ -233,6 +234,7 @@ def test_two_that_bring_the_work_home_at_once_take_turns(checkout: Checkout) -> 
     }
 
 
+@pytest.mark.slow
 def test_what_was_applied_before_is_not_in_the_way(checkout: Checkout) -> None:
     checkout.begin({"a": "1\n", "b": "1\n", "c": "1\n"}).open()
     put(checkout.tree / "a", "2\n")

@@ -289,6 +289,7 @@ def test_a_harvest_that_was_cut_short_is_done_again(checkout: Checkout) -> None:
     assert checkout.taken() == {"a": "M"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_slow([".GIT", ".Git ", ".git", "git~1", ".git...", ".git::$DATA"], daily=2))
 def test_a_name_that_git_refuses_is_left_out_and_hinders_nothing(checkout: Checkout, name: str) -> None:
     checkout.begin().open()
@@ -302,6 +303,7 @@ def test_a_name_that_git_refuses_is_left_out_and_hinders_nothing(checkout: Check
     assert name not in (".git", ".GIT", "git~1") or found
 
 
+@pytest.mark.slow
 def test_a_path_that_is_too_long_is_left_out_and_hinders_nothing(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     checkout.begin().open()
     put(checkout.tree / "b", "2\n")
@@ -317,6 +319,7 @@ def test_a_path_that_is_too_long_is_left_out_and_hinders_nothing(checkout: Check
     assert not checkout.tree.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", mostly_slow(CHANGED_NAMES, daily=3))
 def test_any_name_is_taken(checkout: Checkout, kind: str) -> None:
     name = CHANGED_NAMES[kind]
@@ -346,6 +349,7 @@ def test_files_that_only_new_ignore_rules_show_are_named(checkout: Checkout) -> 
     assert checkout.left_out() == {".env": why, "run.log": why, "dist/": why}
 
 
+@pytest.mark.slow
 def test_new_ignore_rules_hide_new_files_and_those_are_named(checkout: Checkout) -> None:
     checkout.begin({"a": "1\n"}).open()
     put(checkout.tree / ".gitignore", "build/\n")

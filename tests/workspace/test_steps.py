@@ -1,8 +1,6 @@
 """Rules 5, 8, 9 and 12: what an isolated step of a run finds, what becomes of its work, and its network."""
 
-import os
 import socket
-import sys
 
 import pytest
 
@@ -62,20 +60,6 @@ def test_a_step_cannot_leave_anything_in_the_files_of_its_workflow(person: Perso
         "echo x > $RAYMOND_WORKFLOW_DIR/START.sh; echo x > $RAYMOND_WORKFLOW_DIR/new; ls $RAYMOND_WORKFLOW_DIR > seen"
     )
     assert person.saved("seen") == "START.sh\nworkflow.yaml\n"
-
-
-def test_a_run_inside_of_an_isolated_step_is_refused_before_anything_is_paid(person: Person) -> None:
-    person.begin()
-    inner = person.flow("echo paid > paid; echo '<result>done</result>'", name="inner")
-    done = person.run(f"raymond run '{inner}' > said 2>&1; echo $? > code", environment=with_raymond(person))
-    assert done.returncode == 0, done.stderr
-    assert person.saved("said").splitlines()[0] == "error: a step that works isolated cannot start a run"
-    assert person.saved("code") == "2\n"
-    assert "paid" not in person.git("ls-tree", "--name-only", "refs/raymond/r/tip").split()
-
-
-def with_raymond(person: Person) -> dict[str, str]:
-    return {"PATH": f"{os.path.dirname(sys.executable)}:{person.environment['PATH']}"}
 
 
 def test_the_network_is_there_unless_it_is_turned_off(person: Person) -> None:

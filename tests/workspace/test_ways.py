@@ -77,6 +77,7 @@ def test_the_first_line_the_journal_status_and_json_say_where_agents_work(room: 
     assert status.endswith("next: raymond apply r\n")
 
 
+@pytest.mark.slow
 def test_a_workspace_stays_while_something_in_it_is_nowhere_else(room: Room) -> None:
     can_isolate(room)
     leaves = {"START.sh": "echo done > work.txt; truncate -s 2G huge; echo '<result>ok</result>'\n"}
@@ -104,6 +105,7 @@ def test_the_task_folder_is_the_one_of_the_project(room: Room) -> None:
     assert git(room, "diff", "--name-only", "refs/raymond/r/base", "refs/raymond/r/tip") == "link\n"
 
 
+@pytest.mark.slow
 def test_work_of_an_earlier_run_with_the_same_id_is_not_overwritten(room: Room) -> None:
     can_isolate(room)
     assert room.command(WRITES, "--workspace", "isolated").code == 0
@@ -114,6 +116,7 @@ def test_work_of_an_earlier_run_with_the_same_id_is_not_overwritten(room: Room) 
     assert (done.returncode, git(room, "rev-parse", "refs/raymond/r/tip")) == (2, tip)
 
 
+@pytest.mark.slow
 def test_a_home_behind_a_link_is_no_hindrance(room: Room, tmp_path: Path) -> None:
     can_isolate(room)
     (tmp_path / "far/home").mkdir(parents=True)
@@ -131,6 +134,7 @@ def test_runs_that_are_kept_in_the_project_are_no_part_of_it(room: Room) -> None
     assert (done.returncode, "the runs of this project are kept in it" in done.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_run_can_begin_in_an_empty_folder(room: Room) -> None:
     can_isolate(room)
     (room.path / "empty").mkdir()
@@ -140,6 +144,7 @@ def test_a_run_can_begin_in_an_empty_folder(room: Room) -> None:
     assert git(room, "show", "refs/raymond/r/tip:empty/new") == "new\n"
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_where_agents_would_work_and_makes_nothing(room: Room) -> None:
     can_isolate(room)
     (room.path / "data").mkdir()
@@ -157,6 +162,7 @@ def test_without_a_word_agents_work_here(room: Room) -> None:
     assert (room.path / "work.txt").read_text() == "done\n"
 
 
+@pytest.mark.slow
 def test_the_workflow_sets_the_way_and_the_flag_wins(room: Room) -> None:
     can_isolate(room)
     files = {**WRITES, "workflow.yaml": "workspace: isolated\n"}
@@ -169,6 +175,7 @@ def test_the_workflow_sets_the_way_and_the_flag_wins(room: Room) -> None:
 # --- narrowed
 
 
+@pytest.mark.slow
 def test_a_state_narrows_its_run_and_the_others_work_here(room: Room) -> None:
     can_isolate(room)
     files = {
@@ -197,6 +204,7 @@ def test_a_state_cannot_have_more_than_its_run(room: Room, policy: str, flag: st
     assert not room.folder().exists()
 
 
+@pytest.mark.slow
 def test_a_prompt_of_a_program_that_needs_the_network_is_refused_without_it(room: Room) -> None:
     flow = room.flow({"START.md": "---\nnet: off\n---\n<result>x</result>\n"})
     done = room.raymond("run", flow, "--workspace", "isolated", "--backend", "claude")
@@ -261,6 +269,7 @@ def test_a_file_system_that_cannot_be_a_layer_is_named(tmp_path: Path) -> None:
 # --- a copy
 
 
+@pytest.mark.slow
 def test_a_copy_is_refused_where_installed_packages_name_the_project(room: Room) -> None:
     (room.path / ".gitignore").write_text(".venv\n")
     (room.path / ".venv" / "bin").mkdir(parents=True)
@@ -273,6 +282,7 @@ def test_a_copy_is_refused_where_installed_packages_name_the_project(room: Room)
     assert not room.folder().exists()
 
 
+@pytest.mark.slow
 def test_a_copy_has_its_own_packages(room: Room) -> None:
     (room.path / ".gitignore").write_text("node_modules\n")
     (room.path / "node_modules" / "x").mkdir(parents=True)
@@ -287,17 +297,21 @@ def test_a_copy_has_its_own_packages(room: Room) -> None:
 # --- a step that starts a run
 
 
-def test_a_run_inside_an_isolated_step_is_refused(room: Room) -> None:
+def test_a_run_inside_an_isolated_step_is_refused_before_anything_is_paid(room: Room) -> None:
     can_isolate(room)
-    inner = f"{sys.executable} -m raymond run inner.sh 2>&1; echo '<result>ok</result>'\n"
-    (room.path / "inner.sh").write_text("echo '<result>x</result>'\n")
+    inner = f"{sys.executable} -m raymond run inner.sh 2>&1; echo code $? | tee work; echo '<result>ok</result>'\n"
+    (room.path / "inner.sh").write_text("echo paid > paid; echo '<result>x</result>'\n")
     ran = room.command({"START.sh": inner}, "--workspace", "isolated")
-    assert "error: a step that works isolated cannot start a run\n" in ran.transcript()[0]["out"]
+    said = ran.transcript()[0]["out"]
+    assert said.startswith("error: a step that works isolated cannot start a run\n")
+    assert "\ncode 2\n" in said
+    assert git(room, "diff", "--name-only", "refs/raymond/r/base", "refs/raymond/r/tip") == "work\n"
 
 
 # --- a shell
 
 
+@pytest.mark.slow
 def test_a_shell_opens_where_the_agents_work(room: Room) -> None:
     can_isolate(room)
     files = {"START.sh": "echo one > one.txt; exit 3\n"}
@@ -333,6 +347,7 @@ def test_a_shell_has_a_terminal_of_its_own(room: Room) -> None:
     typist.end()
 
 
+@pytest.mark.slow
 def test_what_has_no_workspace_is_not_applied_or_opened(room: Room) -> None:
     room.command(WRITES)
     for command in ("apply", "shell"):
