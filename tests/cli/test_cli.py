@@ -88,24 +88,6 @@ def test_a_long_result_is_cut_in_the_ending_and_whole_on_stdout(room: Room) -> N
     assert ran.lines[-2] == f"result: {'x' * 160} ..."
 
 
-CODES = {
-    "done": (DONE, (), 0),
-    "an agent failed": ({"START.sh": "exit 1"}, (), 1),
-    "waits for a person": (ASKS, (), 3),
-    "a limit was reached": ({"START.sh": "echo '<goto>START</goto>'"}, ("--max-iterations", "2"), 4),
-    "not logged in": ({"START.md": "", "replies.yaml": "START: {fail: auth}"}, (), 5),
-    "no such backend": ({"START.md": "", "replies.yaml": ""}, ("--backend", "telepathy"), 5),
-    "invalid workflow": ({"START.md": "---\nbugdet: 1\n---\n"}, (), 6),
-    "wrong usage": (DONE, ("--frobnicate",), 2),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("files", "flags", "code"), CODES.values(), ids=CODES)
-def test_every_ending_has_its_exit_code(room: Room, files: dict[str, str], flags: tuple[str, ...], code: int) -> None:
-    assert room.command(files, *flags).code == code
-
-
 @pytest.mark.slow
 def test_an_agent_that_failed_comes_before_one_that_asks(room: Room) -> None:
     files = {**ASKS, "FIRST.sh": "echo '<fork>BAD</fork><goto>START</goto>'", "BAD.sh": "exit 1"}
@@ -130,15 +112,6 @@ def test_an_id_is_made_of_the_name_and_eight_digits(room: Room) -> None:
     room.raymond("run", room.flow(DONE))
     [id] = room.project.ids()
     assert re.fullmatch(r"flow-[0-9a-f]{8}", id)
-
-
-def test_an_id_that_exists_is_refused(room: Room) -> None:
-    room.drive(DONE)
-    assert told(room.raymond("run", room.flow(DONE), "--id", "r")) == (
-        2,
-        "",
-        "error: run `r` already exists\nhint: `raymond status r` shows it; choose another --id\n",
-    )
 
 
 @pytest.mark.slow
@@ -190,16 +163,6 @@ def test_an_invalid_workflow_is_shown_with_its_place_and_nothing_is_written(room
         "hint: did you mean `NEXT.md`?\n"
     )
     assert room.project.ids() == []
-
-
-def test_a_path_that_is_not_there_is_refused_with_one_like_it(room: Room) -> None:
-    flow = room.flow(DONE, "review")
-    missing = flow.replace("review", "reviw")
-    assert told(room.raymond("run", missing)) == (
-        2,
-        "",
-        f"error: there is no `{missing}`\n --> {missing}\nhint: did you mean `review`?\n",
-    )
 
 
 @pytest.mark.slow
@@ -257,56 +220,6 @@ def test_variables_and_settings_are_given_with_flags(room: Room) -> None:
 
 
 UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relative to this directory"
-
-
-@pytest.mark.parametrize(
-    ("flags", "error"),
-    [
-        (("--var", "colour"), "`colour` is not a variable\nhint: --var name=value"),
-        (
-            ("--var", "a-b=1"),
-            "`a-b` cannot be the name of a variable\nhint: use letters, digits and _, and do not begin with a digit",
-        ),
-        (("--var", "input=1"), "--var cannot set `input`, a built-in variable\nhint: --input TEXT"),
-        (("--var", "state=1"), "--var cannot set `state`, a built-in variable\nhint: choose another name"),
-        (("--set", "START"), "`START` is not STATE.KEY=VALUE\nhint: --set REVIEW.md.max_visits=5"),
-        (
-            ("--set", "START.retries=[1"),
-            "`[1` cannot be read as a value of retries\nhint: --set REVIEW.md.max_visits=5",
-        ),
-        (("--input", "@nowhere.txt"), f"`nowhere.txt` {UNREADABLE}"),
-        (("--replies", "nowhere.yaml"), f"`nowhere.yaml` {UNREADABLE}"),
-        (("--max-parallel", "0"), "--max-parallel: `0` is not a whole number, 1 or more\nhint: raymond run --help"),
-        (("--budget", "-1"), "--budget: `-1` is not a number of dollars, 0 or more\nhint: --budget 5"),
-        (("--bugdet", "1"), "there is no flag `--bugdet`\nhint: did you mean `--budget`?"),
-        (("more",), "`more` is one argument too many\nhint: raymond run --help"),
-    ],
-)
-def test_a_wrong_flag_ends_with_2_and_says_what_is_wrong(room: Room, flags: tuple[str, ...], error: str) -> None:
-    ran = room.command(DONE, *flags)
-    assert (ran.code, ran.out, ran.err) == (2, "", f"error: {error}\n")
-    assert room.project.ids() == []
-
-
-def test_set_for_a_state_that_is_not_there_is_refused(room: Room) -> None:
-    ran = room.command(DONE, "--set", "STRAT.retries=1")
-    assert ran.code == 6
-    assert ran.err.startswith("error: there is no state `STRAT`\n")
-    assert ran.err.endswith("hint: did you mean `START.sh`?\n")
-
-
-@pytest.mark.slow
-def test_an_unknown_command_is_answered_with_one_like_it(room: Room) -> None:
-    assert told(room.raymond("statsu")) == (
-        2,
-        "",
-        "error: there is no command or workflow `statsu`\nhint: did you mean `raymond status`?\n",
-    )
-    assert told(room.raymond("frobnicate")) == (
-        2,
-        "",
-        "error: there is no command or workflow `frobnicate`\nhint: raymond --help lists the commands\n",
-    )
 
 
 @pytest.mark.slow
@@ -534,21 +447,6 @@ def test_status_of_a_run_that_is_done_shows_its_result(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_status_of_a_failed_run_shows_why(room: Room) -> None:
-    room.drive({"START.sh": "echo 'out of paper' >&2; exit 1"})
-    lines = room.raymond("status").stdout.splitlines()
-    assert lines[0] == "r: failed"
-    assert lines[3] == "  main  START.sh  failed"
-    assert lines[4:] == [
-        "      last:  out of paper",
-        "      error: ended with exit code 1: out of paper",
-        "      next:  change START.sh, then: raymond resume r --latest",
-        "      or:    raymond resume r --agent main with --retry, --goto STATE or --result TEXT",
-        "next: change START.sh, then: raymond resume r --latest",
-    ]
-
-
-@pytest.mark.slow
 def test_list_shows_the_latest_run_first(room: Room) -> None:
     room.drive(DONE, id="first")
     room.drive(ASKS, id="the-second")
@@ -659,28 +557,6 @@ def test_a_beginning_of_two_ids_is_refused_with_both(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_an_unknown_id_is_answered_with_one_like_it(room: Room) -> None:
-    room.drive(DONE, id="review-1f3a")
-    assert told(room.raymond("status", "reviw-1f3a")) == (
-        2,
-        "",
-        "error: there is no run `reviw-1f3a` here or in any other project\nhint: did you mean `review-1f3a`?\n",
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["status", "resume", "stop", "answer"])
-def test_an_id_that_leads_elsewhere_is_refused(room: Room, command: str) -> None:
-    room.drive(DONE)
-    more = ("yes",) if command == "answer" else ()
-    assert told(room.raymond(command, "../runs/r", *more)) == (
-        2,
-        "",
-        "error: `../runs/r` is not a run id\nhint: an id has letters, digits, _ and - only\n",
-    )
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("command", ["status", "resume", "stop"])
 def test_without_a_name_no_run_of_another_project_is_meant(room: Room, command: str) -> None:
     room.drive(ASKS)
@@ -751,16 +627,6 @@ def test_a_run_resumed_from_elsewhere_goes_on_where_it_was_started(room: Room) -
 
 
 @pytest.mark.slow
-def test_an_answer_to_a_run_nobody_drives_is_journaled_at_once(room: Room) -> None:
-    room.drive(ASKS)
-    done = room.raymond("answer", "r", "main", "the second", "--no-resume")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.splitlines()[-1] == "answered; to continue: raymond resume r"
-    assert "main START.sh -> END.sh (answered)" in done.stderr
-    assert room.resume().out == "the second\n"
-
-
-@pytest.mark.slow
 def test_an_answer_can_come_from_a_file_or_from_stdin(room: Room) -> None:
     (room.path / "answer.txt").write_text("from a file")
     room.drive(ASKS, id="one")
@@ -769,27 +635,6 @@ def test_an_answer_can_come_from_a_file_or_from_stdin(room: Room) -> None:
     room.drive(ASKS, id="two")
     room.raymond("answer", "two", "-", "--no-resume", stdin=None, input="from stdin")
     assert room.raymond("resume", "two").stdout == "from stdin\n"
-
-
-@pytest.mark.slow
-def test_an_answer_to_nobody_is_refused(room: Room) -> None:
-    room.drive(DONE)
-    hint = "hint: raymond status r shows what its agents are doing\n"
-    assert told(room.raymond("answer", "r", "yes", "--no-resume")) == (
-        2,
-        "",
-        f"error: no agent is waiting for an answer\n{hint}",
-    )
-    assert told(room.raymond("answer", "r", "main", "yes", "--no-resume")) == (
-        2,
-        "",
-        f"error: main is not waiting for an answer\n{hint}",
-    )
-    assert told(room.raymond("answer", "r", "main", "yes", "no", "--no-resume")) == (
-        2,
-        "",
-        'error: too many words\nhint: raymond answer ID AGENT "TEXT"\n',
-    )
 
 
 @pytest.mark.slow

@@ -121,21 +121,6 @@ def test_a_timeout_stops_a_script_that_says_nothing(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_stops_when_its_time_is_over_and_goes_on_with_more(room: Room) -> None:
-    files = {"START.sh": "echo '<goto after=\"1h\">END</goto>'", "END.sh": "echo '<result>done</result>'"}
-    ran = room.command(files, "--max-time", "300ms")
-    assert (ran.code, ran.out) == (4, "")
-    how, *rest, then = ran.lines[-5:]
-    assert re.fullmatch(r"stopped: r after .*", how)
-    assert rest == ["why:    max_time (300ms) was reached", "cost:   $0.00 in 1 step", "result: none yet"]
-    assert re.fullmatch(r"next:   raymond resume r --max-time \d+s", then), "more than the machine took"
-    again = room.raymond("resume", "r", "--max-time", "1d", "--agent", "main", "--goto", "END")
-    assert (again.returncode, again.stdout) == (0, "done\n")
-    [changed] = ran.all(LimitsChanged)
-    assert changed.max_time == 86400.0
-
-
-@pytest.mark.slow
 def test_max_parallel_says_how_many_steps_run_at_once(room: Room) -> None:
     files = {
         "START.sh": "echo '<fork>A</fork><fork>A</fork><fork>A</fork><wait>END</wait>'",

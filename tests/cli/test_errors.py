@@ -21,7 +21,6 @@ from textwrap import dedent
 
 import pytest
 
-from pace import mostly_slow
 from raymond.store import program_cache
 from running import PATIENCE, Room, as_anyone
 
@@ -161,16 +160,6 @@ PATHS = {
         """,
         code=6,
         there=lambda room: (room.path / "empty").mkdir(),
-    ),
-    "a folder without a state": Row(
-        "run flow",
-        """
-        error: there is no state in this workflow
-         --> flow
-        hint: add START.md; a state is a file that ends in .md .sh .py .ps1 .bat
-        """,
-        code=6,
-        flow={"README.md": "", "notes.txt": ""},
     ),
     "no entry": Row(
         "run flow",
@@ -349,37 +338,6 @@ FILES = {
         flow=DONE,
         there=content("flow/NEXT.md", b"Order\ncaf\xe9 cr\xc3\xa8me\n"),
     ),
-    "a file in UTF-16": Row(
-        "run flow",
-        """
-        error: byte 1 of `NEXT.md` is not UTF-8
-         --> flow/NEXT.md:1:1
-        hint: it looks like UTF-16: save it as UTF-8
-        """,
-        code=6,
-        flow=DONE,
-        there=content("flow/NEXT.md", b"\xff\xfeh\0i\0"),
-    ),
-    "two files that are not UTF-8": Row(
-        "run flow",
-        """
-        error: byte 1 of `A.md` is not UTF-8
-         --> flow/A.md:1:1
-          |
-        1 | \ufffda
-          | ^
-        hint: save it as UTF-8
-        error: byte 3 of `workflow.yaml` is not UTF-8
-         --> flow/workflow.yaml:1:3
-          |
-        1 | b \ufffd
-          |   ^
-        hint: save it as UTF-8
-        """,
-        code=6,
-        flow=DONE,
-        there=lambda room: [content("flow/A.md", b"\xffa")(room), content("flow/workflow.yaml", b"b \xff")(room)],
-    ),
     "YAML with tabs": Row(
         "run flow",
         """
@@ -445,45 +403,6 @@ FILES = {
         code=6,
         flow=prompt(f"{'x' * 50000}<goto>NEXTT</goto>{'y' * 50000}", **{"NEXT.md": ""}),
     ),
-    "a key given twice": Row(
-        "run flow",
-        """
-        error: `model` is given twice
-         --> flow/START.md:4:1
-          |
-        4 | model: haiku
-          | ^^^^^
-        hint: the first one is in line 2
-        """,
-        code=6,
-        flow=prompt("---\nmodel: opus\neffort: high\nmodel: haiku\n---\n"),
-    ),
-    "a key that does not exist": Row(
-        "run flow",
-        """
-        error: there is no key `modle`
-         --> flow/START.md:2:1
-          |
-        2 | modle: opus
-          | ^^^^^
-        hint: did you mean `model`?
-        """,
-        code=6,
-        flow=prompt("---\nmodle: opus\n---\n"),
-    ),
-    "a key of the workflow that does not exist": Row(
-        "run flow",
-        """
-        error: there is no key `bugdet`
-         --> flow/workflow.yaml:2:1
-          |
-        2 | bugdet: 5
-          | ^^^^^^
-        hint: did you mean `budget`?
-        """,
-        code=6,
-        flow={**DONE, "workflow.yaml": "description: reviews\nbugdet: 5\n"},
-    ),
     "yes and no for true and false": Row(
         "run flow",
         """
@@ -502,71 +421,6 @@ FILES = {
         """,
         code=6,
         flow=prompt("---\nforce_implicit: yes\nin_place: no\n---\n"),
-    ),
-    "a block that is never closed": Row(
-        "run flow",
-        """
-        error: `---` opens a block that is never closed
-         --> flow/START.md:1:1
-          |
-        1 | ---
-          | ^^^
-        hint: end it with a line `---`
-        """,
-        code=6,
-        flow=prompt("---\nmodel: opus\nDo it.\n"),
-    ),
-    "a value that holds a colon": Row(
-        "run flow",
-        """
-        error: YAML: mapping values are not allowed in this context
-         --> flow/START.md:2:19
-          |
-        2 | description: first: read
-          |                   ^
-        hint: put a value that contains `: ` in quotes
-        """,
-        code=6,
-        flow=prompt("---\ndescription: first: read\n---\n"),
-    ),
-    "a target that leads out of the workflow": Row(
-        "run flow",
-        """
-        error: `../x` is not the name of a state
-         --> flow/START.md:3:7
-          |
-        3 | <goto>../x</goto>
-          |       ^^^^
-        hint: name a state of this workflow
-        """,
-        code=6,
-        flow=prompt("Go on.\n\n<goto>../x</goto>\n"),
-    ),
-    "a target with an absolute path": Row(
-        "run flow",
-        """
-        error: `/etc/x` is not the name of a state
-         --> flow/START.md:2:8
-          |
-        2 | then:  /etc/x
-          |        ^^^^^^
-        hint: name a state of this workflow
-        """,
-        code=6,
-        flow=prompt("---\nthen:  /etc/x\nmax_visits: 1\n---\n"),
-    ),
-    "a target that is almost there": Row(
-        "run flow",
-        """
-        error: there is no state `REVEIW`
-         --> flow/START.md:1:15
-          |
-        1 | Go on: `<goto>REVEIW</goto>`
-          |               ^^^^^^
-        hint: did you mean `REVIEW.md`?
-        """,
-        code=6,
-        flow=prompt("Go on: `<goto>REVEIW</goto>`\n", **{"REVIEW.md": ""}),
     ),
     "a target that is not there": Row(
         "run flow",
@@ -640,36 +494,6 @@ ZIPS = {
         """,
         code=6,
         there=zipped({**START, "lib/zeros": b"\0" * 5_000_000}),
-    ),
-    "a zip that unpacks to too much": Row(
-        "run flow.zip",
-        """
-        error: this zip unpacks to 72 MiB
-         --> flow.zip
-        hint: at most 1,000 files and 64 MiB
-        """,
-        code=6,
-        there=zipped({**START, **{f"lib/{number}": b"\0" * (24 << 20) for number in range(3)}}),
-    ),
-    "a zip with a name that leads out": Row(
-        "run flow.zip",
-        """
-        error: `../evil.sh` leads out of its folder
-         --> flow.zip
-        hint: make it again, with names below one folder
-        """,
-        code=6,
-        there=zipped({**START, "../evil.sh": b""}),
-    ),
-    "a zip with an absolute name": Row(
-        "run flow.zip",
-        """
-        error: `/etc/evil.sh` is an absolute path
-         --> flow.zip
-        hint: make it again, with names below one folder
-        """,
-        code=6,
-        there=zipped({**START, "/etc/evil.sh": b""}),
     ),
     "a zip that was cut off": Row(
         "run flow.zip",
@@ -815,14 +639,6 @@ RUNS = {
         code=2,
         there=begun,
     ),
-    "an id where nothing was started": Row(
-        "status zzz",
-        """
-        error: there is no run `zzz` here or in any other project
-        hint: `raymond list --all` shows the runs of all projects
-        """,
-        code=2,
-    ),
     "an id that leads elsewhere": Row(
         "resume ../runs/review-1f3a",
         """
@@ -840,15 +656,6 @@ RUNS = {
         """,
         code=2,
         there=begun,
-    ),
-    "a new id that leads elsewhere": Row(
-        "run flow --id ../x",
-        """
-        error: `../x` is not a valid id
-        hint: use up to 100 letters, digits, _ and -
-        """,
-        code=2,
-        flow=DONE,
     ),
     "an id that exists already": Row(
         "run flow --id review-1f3a",
@@ -1071,7 +878,7 @@ TYPED = {
 ROWS = {**PATHS, **FILES, **ZIPS, **RUNS, **TYPED}
 
 
-@pytest.mark.parametrize("row", mostly_slow(ROWS.values(), daily=30), ids=ROWS)
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_a_mistake_is_answered_with_its_place_and_the_way_out_and_nothing_is_lost(room: Room, row: Row) -> None:
     check(room, row)
 
@@ -1132,6 +939,22 @@ NO_SENSE = {
     "a count below the first": (
         "logs r --tail 0",
         "--tail: `0` is not a whole number, 1 or more\nhint: raymond logs --help",
+    ),
+    "a count of none": (
+        "run flow --max-parallel 0",
+        "--max-parallel: `0` is not a whole number, 1 or more\nhint: raymond run --help",
+    ),
+    "a budget below nothing": (
+        "run flow --budget -1",
+        "--budget: `-1` is not a number of dollars, 0 or more\nhint: --budget 5",
+    ),
+    "a variable for the input": (
+        "run flow --var input=1",
+        "--var cannot set `input`, a built-in variable\nhint: --input TEXT",
+    ),
+    "a built-in variable": (
+        "run flow --var state=1",
+        "--var cannot set `state`, a built-in variable\nhint: choose another name",
     ),
     "an input that is not there": ("run flow --input @nowhere.txt", f"`nowhere.txt` {NOWHERE}"),
     "replies that are not there": ("run flow --replies nowhere.yaml", f"`nowhere.yaml` {NOWHERE}"),
