@@ -58,17 +58,61 @@ def typed(room: Place, *args: str) -> tuple[int, str]:
 # A step that answers for the person
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("disguise", DISGUISES)
-def test_no_step_answers_a_question_of_its_own_run(room: Place, disguise: str) -> None:
-    out = room.path.parent / "out"
-    files = asking(DISGUISES[disguise], out=str(out), door=room.project.run("r").socket)
-    done = room.command(files)
-    assert done.code == 3, done.err
-    assert kept(room, AskEnded) == []
+GHOST = """
+import json, os, socket
+door = socket.socket(socket.AF_UNIX)
+os.chdir(os.path.dirname(DOOR))
+ghost = os.fork()
+if not ghost:
+    door.connect("socket")
+    os._exit(0)
+os.waitpid(ghost, 0)
+door.sendall(json.dumps({"id": "ghost", "kind": "answer", "agent": "main", "text": "yes"}).encode() + b"\\n")
+print(door.recv(1000).decode(), flush=True)
+"""
+RESUMES = "`resume` was asked for by a step of this run"
+OPENS = '<ask next="END">Deploy?</ask>'
+TRUSTED = "mkdir $OUT.d; echo \"echo '<result></result>'\" > $OUT.d/START.sh; "
+ATTEMPTS = {
+    **{f"an answer, {how}": (does, "a step of |origin cannot be seen", OPENS) for how, does in DISGUISES.items()},
     # What comes out of a terminal may be on the screen only.
-    assert disguise == "attach" or re.search("a step of |origin cannot be seen", out.read_text()), out.read_text()
+    "an answer, attach": (DISGUISES["attach"], "", OPENS),
+    "an approval, with a terminal": (DISGUISES["with a terminal"], "", OPENS.replace(">", ' approve="person">', 1)),
+    "an approval, at the door": (DISGUISES["at the door"], "", OPENS.replace(">", ' approve="person">', 1)),
+    "an answer by a process that has ended": (f"{sys.executable} -c '{GHOST}' >> $OUT 2>&1", "origin cannot be seen", OPENS),
+    "an answer with a mark that is no text": ("RAYMOND_STEP=$'\\xff\\xfe/1' $R answer r main yes >> $OUT 2>&1", "asked for by a step", OPENS),
+    "a budget and a tool": ("$R resume r --budget 0 --allow-tool Bash >> $OUT 2>&1", RESUMES, OPENS),
+    "a directory": ("$R resume r --root / >> $OUT 2>&1", RESUMES, OPENS),
+    "a move past the question": ("$R resume r --agent main --goto END >> $OUT 2>&1", RESUMES, OPENS),
+    "trust": ("$R trust --yes . >> $OUT 2>&1", "asked for by a step of a run", OPENS),
+    "a run that trusts": (f"{TRUSTED}$R run $OUT.d --trust-project >> $OUT 2>&1", "asked for by a step of a run", OPENS),
+    "the end of another run": ("$R stop other >> $OUT 2>&1", "`stop` was asked for by a step of another run", OPENS),
+    "the removal of a run": ("$R clean done >> $OUT 2>&1", "asked for by a step of a", OPENS),
+    "the removal of old runs": ("$R clean --keep 0s >> $OUT 2>&1", "asked for by a step of a", OPENS),
+    "a repair": ("$R doctor --repair done >> $OUT 2>&1", "asked for by a step of a", OPENS),
+}  # fmt: skip
+"""What a step tries, what it is told (a pattern), and how its run asks meanwhile."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_nothing_that_only_a_person_may_do_comes_of_what_a_step_tries(room: Place, attempt: str) -> None:
+    script, told, tag = ATTEMPTS[attempt]
+    room.drive(ASKS, id="other")
+    room.drive({"START.sh": "echo '<result></result>'\n"}, id="done")
+    (room.path / ".mcp.json").write_text("{}")
+    others = [room.events("other"), room.events("done")]
+    out = room.path.parent / "out"
+    ran = room.command(asking(script, out=str(out), door=room.project.run("r").socket, tag=tag))
+    assert ran.code == 3, ran.err
+    assert re.search(told, out.read_text()), out.read_text()
+    assert [*kept(room, AskEnded), *kept(room, LimitsChanged)] == []
     assert all(event.problem and event.sender and event.sender.may_be_step for event in kept(room, RequestTaken))
+    assert [
+        [event for event in room.events(id) if not isinstance(event, RequestTaken) or not event.problem]
+        for id in ("other", "done")
+    ] == others
+    assert not (room.home / "trusted.json").exists()
 
 
 @pytest.mark.slow
@@ -83,40 +127,10 @@ def test_who_tried_is_in_the_journal(room: Place) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "attempt", ["resume r --budget 0 --allow-tool Bash", "resume r --root /", "resume r --agent main --goto END"]
-)
-def test_no_step_gives_itself_more(room: Place, attempt: str) -> None:
-    out = room.path.parent / "out"
-    done = room.command(asking(f"$R {attempt} >> $OUT 2>&1", out=str(out)))
-    assert done.code == 3, done.err
-    assert "`resume` was asked for by a step of this run" in out.read_text()
-    assert kept(room, LimitsChanged) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("attempt", ["trust --yes .", "run $OUT.d --trust-project"])
-def test_no_step_trusts_a_project(room: Place, attempt: str) -> None:
-    out = room.path.parent / "out"
-    (room.path / ".mcp.json").write_text("{}")
-    made = "mkdir $OUT.d; echo \"echo '<result></result>'\" > $OUT.d/START.sh; "
-    room.command(asking(f"{made}$R {attempt} >> $OUT 2>&1", out=str(out)))
-    assert "was asked for by a step of a run" in out.read_text()
-
-
-@pytest.mark.slow
 def test_a_step_may_stop_its_own_run(room: Place) -> None:
     out = room.path.parent / "out"
     done = room.command(asking("$R stop r >> $OUT 2>&1", out=str(out)))
     assert "stopping: stopped on request of a step\n" in done.err, done.err
-
-
-@pytest.mark.slow
-def test_a_step_cannot_stop_another_run(room: Place) -> None:
-    room.ask("other")
-    out = room.path.parent / "out"
-    room.command(asking("$R stop other >> $OUT 2>&1", out=str(out)))
-    assert "`stop` was asked for by a step of another run" in out.read_text()
 
 
 @pytest.mark.slow
@@ -351,16 +365,6 @@ def test_a_run_that_a_step_waits_for_is_not_resumed_beside_it(room: Place) -> No
     assert sorted(room.raymond("resume", "--all", "--dry-run").stdout.split()) == ["a", "apart", "o"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("disguise", ["with a terminal", "at the door"])
-def test_no_step_approves(room: Place, disguise: str) -> None:
-    out = room.path.parent / "out"
-    tag = '<ask next="END" approve="person">Deploy?</ask>'
-    done = room.command(asking(DISGUISES[disguise], out=str(out), door=room.project.run("r").socket, tag=tag))
-    assert done.code == 3, done.err
-    assert kept(room, AskEnded) == []
-
-
 # Runs that outlive the one that started them
 
 
@@ -378,34 +382,46 @@ def test_a_run_outlives_its_starter_only_where_a_person_allowed_it(room: Place) 
     assert room.status("inner")["agents"] == []
 
 
+MORE = {
+    "--dangerously-skip-permissions": "run INNER --dangerously-skip-permissions",
+    "permission mode bypassPermissions": "run INNER --permission-mode bypassPermissions",
+    "--allow-tool": "run INNER --allow-tool Bash",
+    "--allow-start": "run INNER --allow-start",
+    "decide_by = program": "run INNER",
+    "--cd": "-C ELSEWHERE run INNER",
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "more",
-    ["--dangerously-skip-permissions", "--permission-mode bypassPermissions", "--allow-tool Bash", "--allow-start"],
-)
-def test_a_run_started_in_a_step_has_no_more_rights(room: Place, more: str) -> None:
-    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
-    script = f'{RAYMOND} run {inner} {more} 2> said; echo "<result>$(cat said)</result>"\n'
+@pytest.mark.parametrize("right", MORE)
+def test_a_run_started_in_a_step_has_no_more_rights(room: Place, right: str) -> None:
+    inner = room.flow({"START.sh": "touch ran; echo '<result></result>'\n"}, "inner")
+    (room.path.parent / "elsewhere").mkdir()
+    command = MORE[right].replace("INNER", inner).replace("ELSEWHERE", f"{room.path.parent}/elsewhere")
+    by_program = "RAYMOND_DECIDE_BY=program " if right.startswith("decide_by") else ""
+    script = f'{by_program}{RAYMOND} {command} 2> said; echo "<result>$(cat said)</result>"\n'
     done = room.command({"START.sh": script})
-    assert done.out.startswith("error: a step cannot start a run with "), done.out
+    assert done.out.startswith(f"error: a step cannot start a run with {right}"), done.out
+    assert not (room.path / "ran").exists()
 
 
 @pytest.mark.slow
-def test_a_run_started_in_a_step_lets_no_program_decide(room: Place) -> None:
+def test_a_run_started_in_a_step_works_where_its_own_may(room: Place) -> None:
     inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
-    script = f'RAYMOND_DECIDE_BY=program {RAYMOND} run {inner} 2> said; echo "<result>$(cat said)</result>"\n'
-    done = room.command({"START.sh": script})
-    assert done.out.startswith("error: a step cannot start a run with decide_by = program\n"), done.out
+    elsewhere = room.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    script = f'{RAYMOND} -C {elsewhere} run {inner} 2> said; echo "<result>$(cat said)</result>"\n'
+    assert "completed" in room.command({"START.sh": script}, "--root", str(elsewhere)).out
 
 
 @pytest.mark.slow
-def test_a_run_started_in_a_step_has_no_higher_budget(room: Place) -> None:
+def test_the_budget_the_mode_and_the_estimate_of_the_outer_run_hold_for_a_run_started_in_its_step(room: Place) -> None:
     inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
-    room.command(
-        {"START.sh": f"{RAYMOND} run {inner} --id inner --budget 50 -q; echo '<result></result>'\n"}, "--budget", "2"
-    )
+    more = f"RAYMOND_UNKNOWN_TURN_COST=0 {RAYMOND} run {inner} --id inner --budget 50 -q; echo '<result></result>'\n"
+    assert room.command({"START.sh": more}, "--budget", "2", "--permission-mode", "plan").code == 0
     [start] = kept(room, RunStarted, "inner")
     assert (start.budget, start.budget_from) == (2.0, "the outer run")
+    assert (start.permission_mode, start.unknown_turn_cost) == ("plan", 0.5)
 
 
 # A driver that is to be overlooked
@@ -494,49 +510,6 @@ def test_children_of_a_program_that_drives_a_run_are_left_to_it(room: Place) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempt", ["clean other", "clean --keep 0s", "doctor --repair other"])
-def test_no_step_removes_or_cuts_what_others_did(room: Place, attempt: str) -> None:
-    assert room.command({"START.sh": "echo '<result></result>'\n"}, id="other").code == 0
-    out = room.path.parent / "out"
-    room.command(asking(f"$R {attempt} >> $OUT 2>&1", out=str(out)))
-    assert "was asked for by a step of a" in out.read_text()
-    assert room.status("other")["status"] == "completed"
-
-
-@pytest.mark.slow
-def test_a_run_started_in_a_step_has_the_mode_of_the_outer_run(room: Place) -> None:
-    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
-    script = f"{RAYMOND} run {inner} --id inner -q; echo '<result></result>'\n"
-    assert room.command({"START.sh": script}, "--permission-mode", "plan").code == 0
-    assert [start.permission_mode for start in kept(room, RunStarted, "inner")] == ["plan"]
-
-
-GHOST = """
-import json, os, socket
-door = socket.socket(socket.AF_UNIX)
-os.chdir(os.path.dirname(DOOR))
-ghost = os.fork()
-if not ghost:
-    door.connect("socket")
-    os._exit(0)
-os.waitpid(ghost, 0)
-door.sendall(json.dumps({"id": "ghost", "kind": "answer", "agent": "main", "text": "yes"}).encode() + b"\\n")
-print(door.recv(1000).decode(), flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_a_process_that_is_gone_when_it_is_looked_at_is_no_person(room: Place) -> None:
-    """Whoever connected has ended, and another process speaks."""
-    out = room.path.parent / "out"
-    attempt = f"{sys.executable} -c '{GHOST}' >> $OUT 2>&1"
-    done = room.command(asking(attempt, out=str(out), door=room.project.run("r").socket))
-    assert done.code == 3, done.err
-    assert "asked for by a process whose origin cannot be seen" in out.read_text()
-    assert kept(room, AskEnded) == []
-
-
-@pytest.mark.slow
 def test_what_a_request_says_is_cleaned_of_secrets(room: Place) -> None:
     room.environment["MY_API_TOKEN"] = secret = "q8Zx7Lw2Rt5Yp9Kd3Vb6"
     out = room.path.parent / "out"
@@ -544,14 +517,6 @@ def test_what_a_request_says_is_cleaned_of_secrets(room: Place) -> None:
     assert done.code == 3, done.err
     assert "it contains the value of MY_API_TOKEN" in out.read_text()
     assert secret.encode() not in room.journal().read_bytes()
-
-
-@pytest.mark.slow
-def test_a_mark_that_is_no_text_does_no_harm(room: Place) -> None:
-    out = room.path.parent / "out"
-    done = room.command(asking("RAYMOND_STEP=$'\\xff\\xfe/1' $R answer r main yes >> $OUT 2>&1", out=str(out)))
-    assert done.code == 3, done.err
-    assert "was asked for by a step" in out.read_text()
 
 
 @pytest.mark.slow
@@ -636,25 +601,6 @@ def test_a_step_gives_its_inner_run_no_more_than_its_own_has_also_at_the_door(
     assert [bool(event.allowed_tools or event.budget != 1) for event in kept(room, LimitsChanged, "inner")] == (
         [] if said else [False]
     )
-
-
-@pytest.mark.slow
-def test_a_run_started_in_a_step_works_where_its_own_may(room: Place) -> None:
-    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
-    elsewhere = room.path.parent / "elsewhere"
-    elsewhere.mkdir()
-    script = f'{RAYMOND} -C {elsewhere} run {inner} 2> said; echo "<result>$(cat said)</result>"\n'
-    refused = room.command({"START.sh": script})
-    assert f"a step cannot start a run with --cd {elsewhere}" in refused.out
-    assert "completed" in room.command({"START.sh": script}, "--root", str(elsewhere), id="opened").out
-
-
-@pytest.mark.slow
-def test_a_run_started_in_a_step_counts_what_its_own_counts(room: Place) -> None:
-    inner = room.flow({"START.sh": "echo '<result></result>'\n"}, "inner")
-    free = "RAYMOND_UNKNOWN_TURN_COST=0"
-    room.command({"START.sh": f"{free} {RAYMOND} run {inner} --id inner -q; echo '<result></result>'\n"})
-    assert [start.unknown_turn_cost for start in kept(room, RunStarted, "inner")] == [0.5]
 
 
 @pytest.mark.slow
