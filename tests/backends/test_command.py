@@ -213,17 +213,6 @@ def test_a_program_that_is_not_there_is_said_before_the_run_begins(room: Room) -
     assert room.project.ids() == []
 
 
-@pytest.mark.slow
-def test_a_program_that_may_not_be_started_is_said_before_the_run_begins(room: Room) -> None:
-    path = agent(room, "")
-    os.chmod(path, 0o644)
-    table(room)
-    assert run(room).err.splitlines()[0] == f"error: {path} is not executable: chmod +x {path}"
-    table(room, f'command = ["{path}"]', name="whole")
-    ran = room.command({"START.md": ""}, "--backend", "whole")
-    assert (ran.code, ran.err.splitlines()[0]) == (5, f"error: {path} is not executable: chmod +x {path}")
-
-
 # --- cost
 
 

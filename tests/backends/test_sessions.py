@@ -138,15 +138,6 @@ def test_a_second_call_sees_nothing_of_the_first(run: Callable[..., Ran]) -> Non
     assert sees(ran, "SUB", visit=2) == ["START", "AGAIN", "SUB"]
 
 
-def test_a_callee_that_begins_with_a_script_still_branches_from_the_caller(run: Callable[..., Ran]) -> None:
-    ran = run(
-        {"START": '<call return="AFTER">PREPARE</call>', "SUB": "<result>r</result>", "AFTER": "<result></result>"},
-        PREPARE="echo '<goto>SUB</goto>'",
-    )
-    assert sees(ran, "SUB") == ["START", "SUB"]
-    assert sees(ran, "AFTER") == ["START", "AFTER"]
-
-
 def test_scripts_between_prompts_do_not_break_the_conversation(run: Callable[..., Ran]) -> None:
     ran = run({"START": "<goto>CHECK</goto>", "END": "<result></result>"}, CHECK="echo '<goto>END</goto>'")
     assert sees(ran, "END") == ["START", "END"]

@@ -219,9 +219,6 @@ def test_variables_and_settings_are_given_with_flags(room: Room) -> None:
     assert room.command({"START.sh": script}, *flags).out == "a=b=.\n"
 
 
-UNREADABLE = "cannot be read: no such file or directory\nhint: paths are relative to this directory"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",), ("help",)])
 def test_help_names_every_command_in_its_group(room: Room, args: tuple[str, ...]) -> None:

@@ -25,7 +25,6 @@ from running import GO, Room, until
 DONE = {"START.sh": "echo '<print>hello</print><result>done</result>'"}
 ASKS = {"START.sh": "echo '<ask next=\"END\">Which?</ask>'", "END.sh": 'echo "<result>$RAYMOND_INPUT</result>"'}
 FAILS = {"START.sh": "echo broken >&2; exit 3"}
-HELD = {"START.sh": f"touch started; {GO}; echo '<result>done</result>'"}
 PROMPT = {
     "START.md": "Do {{input}} as {{colour}}: <result>it</result>\n",
     "replies.yaml": "START: {text: <result>ok</result>, cost: 0.25}",
@@ -315,12 +314,6 @@ def test_with_json_one_document_stands_on_stdout_and_nothing_else(room: Room, st
     assert {key: found[key] for key in expected} == expected
     assert re.fullmatch(TIMED, found["started_at"])
     assert (found["ended_at"] is None) == (status == "waiting")
-
-
-@pytest.mark.slow
-def test_quiet_leaves_what_steps_print_and_the_ending(room: Room) -> None:
-    ran = room.command(DONE, "--quiet")
-    assert [ran.lines[0], ran.lines[1].partition(" ")[0], len(ran.lines)] == ["main | hello", "completed:", 5]
 
 
 # --- resume: without the conversation, with more tools, with more turns

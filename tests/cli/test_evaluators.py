@@ -108,14 +108,6 @@ def test_a_verdict_may_change_the_directory_and_ask_a_person(room: Room) -> None
 
 
 @pytest.mark.slow
-def test_a_script_is_evaluated_by_what_it_prints(room: Room) -> None:
-    policy = "evaluator: {pattern: '(\\d) failed', verdicts: {2: <goto>FIX</goto>}, default: keep}"
-    script = "\n".join(["# /// raymond", f"# {policy}", "# ///", "seq 100000", "echo 2 failed", f"echo '{DONE}'"])
-    ran = room.command({"START.sh": script, "FIX.sh": "echo '<result>fixed</result>'"})
-    assert (ran.code, ran.out) == (0, "fixed\n"), ran.err
-
-
-@pytest.mark.slow
 def test_the_log_of_transitions_has_what_was_requested_and_what_followed(room: Room) -> None:
     evaluator = "prompt: JUDGE\nverdicts: {COMMIT: <goto>FIX</goto>, REVIEW: keep}"
     ran = room.command(evaluated(evaluator, "<goto>START</goto>", JUDGE="[[hm, review], COMMIT]"), "--debug")

@@ -1,6 +1,5 @@
 """The driver, as a real command: signals, rest without processes, turns taken fairly, requests from outside."""
 
-import json
 import os
 import re
 import signal
@@ -19,9 +18,7 @@ from raymond.machine.events import (
     AskEnded,
     AskStarted,
     RequestTaken,
-    RunEnded,
     RunStopped,
-    StepFailed,
     StepFinished,
     StepInterrupted,
     StepStarted,
@@ -263,21 +260,6 @@ def test_one_ctrl_c_waits_for_a_turn_and_keeps_what_it_said(room: Room, backend:
     assert room.resume().out == "end\n"
 
 
-@pytest.mark.parametrize("backend", ["scripted", "scripted-program"])
-def test_a_second_ctrl_c_cuts_a_turn_off(room: Room, backend: str) -> None:
-    files = {"START.md": "", "replies.yaml": "START: {silent: true, tools: [{name: Read}]}"}
-    with room.start("run", room.flow(files), "--id", "r", "--backend", backend) as live:
-        live.sees("main * Read")
-        live.signal(signal.SIGINT)
-        live.sees("pausing after ")
-        live.signal(signal.SIGINT)
-        ran = live.wait()
-        room.nothing_runs()
-    assert ran.code == 130
-    assert len(ran.all(StepInterrupted)) == 1
-    assert ran.all(StepFailed) == [], "nobody is charged for it"
-
-
 # Rest costs nothing
 
 
@@ -360,22 +342,6 @@ def test_an_ask_whose_time_went_by_while_nobody_drove_times_out_on_resume(room: 
     ran = room.resume()
     assert (ran.code, ran.out) == (0, "late\n")
     assert len(ran.all(StepStarted)) == 2, "it was not asked again"
-
-
-@pytest.mark.slow
-def test_a_wait_that_takes_too_long_goes_on_with_what_has_ended(room: Room) -> None:
-    files = {
-        "START.sh": """echo '<fork>FAST</fork><fork>SLOW</fork><wait timeout="1s" timeout_next="LATE">END</wait>'""",
-        "FAST.sh": "echo '<result>fast</result>'",
-        "SLOW.sh": HELD,
-        "LATE.sh": 'echo "<print>$RAYMOND_RESULTS</print><result>late</result>"; touch go',
-        "END.sh": END,
-    }
-    ran = room.drive(files)
-    assert (ran.code, ran.result) == (0, "late")
-    assert [event.timed_out for event in ran.all(WaitEnded)] == [True]
-    [shown] = [line.removeprefix("main | ") for line in ran.lines if line.startswith("main | ")]
-    assert [(one["agent"], one["status"]) for one in json.loads(shown)] == [("main_fast1", "done")]
 
 
 @pytest.mark.slow
@@ -501,41 +467,11 @@ def test_an_answer_reaches_a_live_run(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_a_request_delivered_twice_counts_once(room: Room) -> None:
-    files = {
-        "START.sh": """echo '<fork next="ASK">WORK</fork>'""",
-        "WORK.sh": HELD,
-        "ASK.sh": """echo '<ask next="ASK">Again?</ask>'""",
-        "END.sh": END,
-    }
-    with room.start("run", room.flow(files), "--id", "r") as live:
-        live.sees("main asks: Again?")
-        for _ in range(2):
-            request(room, Request(id="one-and-the-same", kind="answer", text="yes"))
-        live.signal(signal.SIGTERM)
-        ran = live.wait()
-    assert [event.request for event in ran.all(RequestTaken)] == ["one-and-the-same"]
-    assert len(ran.all(AskEnded)) == 1
-
-
-@pytest.mark.slow
 def test_a_request_that_makes_no_sense_any_more_is_refused_and_told(room: Room) -> None:
     with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
         held(room, live)
         request(room, Request(id="late", kind="answer", text="yes"))
         live.sees("answer refused: no agent is waiting for an answer")
-        room.go()
-        assert live.wait().code == 0
-
-
-@pytest.mark.slow
-def test_a_request_that_cannot_be_read_is_put_aside_and_told(room: Room) -> None:
-    with room.start("run", room.flow({"START.sh": HELD, "END.sh": END}), "--id", "r") as live:
-        held(room, live)
-        folder = Path(room.project.run("r").inbox)
-        folder.mkdir(exist_ok=True)
-        (folder / "x.json").write_text('{"kind": "dance"}')
-        live.sees(f"a request that cannot be read was put aside: {folder}/x.json.broken")
         room.go()
         assert live.wait().code == 0
 
@@ -616,24 +552,6 @@ def test_a_limit_reached_by_one_lets_the_others_end_their_steps(room: Room) -> N
 
 
 # Failures
-
-
-@pytest.mark.slow
-def test_a_failed_agent_is_tried_again_by_resume(room: Room) -> None:
-    script = 'if [ -e mended ]; then echo "<result>mended</result>"; else exit 1; fi'
-    ran = room.command({"START.sh": script})
-    assert ran.code == 1
-    assert ran.lines[-5:] == [
-        "why:    1 agent failed",
-        "cost:   $0.00 in 1 step",
-        "failed: main in START.sh: ended with exit code 1",
-        "next:   change START.sh, then: raymond resume r --latest",
-        "or:     raymond resume r --agent main --retry",
-    ]
-    (room.path / "mended").touch()
-    again = room.resume()
-    assert (again.code, again.out) == (0, "mended\n")
-    assert [event.status for event in again.all(RunEnded)] == ["failed", "completed"]
 
 
 @pytest.mark.slow

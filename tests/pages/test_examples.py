@@ -274,18 +274,3 @@ def test_what_a_run_leaves_can_be_read_by_nobody_else_as_the_page_on_security_sa
     found = [room.home, *room.home.rglob("*"), room.path / ".raymond", *(room.path / ".raymond").rglob("*")]
     assert {path.name for path in found} >= {"journal.jsonl", "transcripts", "work", "source.zip", f"{ran.id}.json"}
     assert [path for path in found if path.stat().st_mode & 0o077] == []
-
-
-@pytest.mark.parametrize("page", ["writing", "night", "security"])
-def test_a_link_of_a_page_leads_somewhere(page: str) -> None:
-    folder = ROOT / "docs"
-    for target in re.findall(r"\]\(([^)\s]+)\)", (folder / f"{page}.md").read_text("utf-8")):
-        name, _, anchor = target.partition("#")
-        found = folder / (name or f"{page}.md")
-        assert found.exists(), target
-        assert not anchor or anchor in headings(found), target
-
-
-def headings(page: Path) -> set[str]:
-    lines = re.findall(r"^#+ (.*)", page.read_text("utf-8"), re.MULTILINE)
-    return {re.sub(r"[^a-z0-9_ -]", "", line.lower()).replace(" ", "-") for line in lines}

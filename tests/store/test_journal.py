@@ -208,18 +208,6 @@ def resumed(seq: int, version: str = "v") -> Decision:
     return Decision(seq=seq, time=1.0, events=[RunResumed(version=version)])
 
 
-def test_what_is_torn_off_the_end_is_kept_beside_the_journal(tmp_path: Path) -> None:
-    folder = create(project_in(tmp_path))
-    whole = Path(folder.journal).read_bytes()
-    Path(folder.journal).write_bytes(whole + b'{"seq":2,"ti')
-    with opened(folder) as book:
-        assert Path(folder.journal).read_bytes() == whole
-        book.append(resumed(2))
-    [torn] = Path(folder.path).glob("journal.jsonl.*.torn")
-    assert torn.read_bytes() == b'{"seq":2,"ti'
-    assert [one.seq for one in journal.decisions(folder)] == [1, 2]
-
-
 def test_a_journal_that_was_removed_stops_its_driver(tmp_path: Path) -> None:
     folder = create(project_in(tmp_path))
     with opened(folder) as book:

@@ -173,14 +173,6 @@ def test_a_command_without_force_says_what_to_do_instead(folder: RunFolder, monk
     assert locked.value.hint == f"copy {folder.home.path} to one that can, and name it with RAYMOND_HOME"
 
 
-def test_a_released_lock_is_free_although_a_child_has_a_copy_of_it(folder: RunFolder) -> None:
-    held = lock.take(folder)
-    copy = os.dup(held.fd)
-    held.release()
-    lock.take(folder).release()
-    os.close(copy)
-
-
 def test_a_journal_that_is_replaced_by_its_holder_stays_held(folder: RunFolder) -> None:
     held = lock.take(folder)
     aside = f"{folder.journal}.new"

@@ -188,15 +188,6 @@ def test_a_link_is_removed_and_not_what_it_leads_to(top: Path, outside: Path) ->
     assert safe(outside)
 
 
-def test_what_is_read_only_is_removed_too(top: Path) -> None:
-    (top / "gone" / "a").mkdir(parents=True)
-    (top / "gone" / "a" / "file").write_text("x")
-    for path in ("gone/a/file", "gone/a", "gone"):
-        (top / path).chmod(0o500)
-    subprocess.run([*as_anyone(), sys.executable, "-c", REMOVE, str(top)], check=True)
-    assert os.listdir(top) == []
-
-
 def test_what_cannot_be_read_is_removed_too(top: Path) -> None:
     (top / "gone" / "a" / "b").mkdir(parents=True)
     for path in ("gone/a/b", "gone/a", "gone"):

@@ -112,13 +112,6 @@ def test_a_spool_that_a_checkout_ships_is_not_removed(room: Place) -> None:
     assert contents(victim) == before
 
 
-def test_a_dangling_link_as_gitignore_is_not_written_through(room: Place) -> None:
-    target = room.path.parent / "made"
-    link(room.path / ".raymond" / ".gitignore", target)
-    no_traceback(room.raymond("run", room.flow(DONE)))
-    assert not target.exists()
-
-
 def test_a_lock_that_a_checkout_ships_is_not_touched(room: Place) -> None:
     victim = room.victim()
     before = contents(victim)
