@@ -35,3 +35,9 @@ def test_a_request_that_cannot_be_left_names_the_folder(tmp_path: Path) -> None:
     with pytest.raises(JournalError) as caught:
         inbox.leave(str(tmp_path / "inbox"), Request(id="q", kind="stop"))
     assert str(caught.value) == f"{tmp_path}/inbox: not a directory"
+
+
+def test_nothing_behind_a_link_in_place_of_the_inbox_is_a_request(tmp_path: Path) -> None:
+    inbox.leave(str(tmp_path / "elsewhere"), Request(id="q", kind="stop"))
+    (tmp_path / "inbox").symlink_to("elsewhere")
+    assert list(inbox.pending(str(tmp_path / "inbox"))) == []

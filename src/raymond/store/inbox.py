@@ -29,7 +29,10 @@ def pending(folder: str) -> Iterator[tuple[str, Request | None]]:
     """Every request with the path of its file, the oldest first; None for one that cannot be read.
 
     What cannot be looked at, for want of descriptors or because of something in the way, may be there at the next look.
+    A link in place of the folder is such a thing: what lies behind it is not Raymond's to put aside or remove.
     """
+    if os.path.islink(folder):
+        return
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
     except OSError:
