@@ -100,92 +100,7 @@ def test_what_a_step_writes_into_the_exported_state_file_is_not_believed(room: P
     assert room.status()["status"] == "waiting"
 
 
-@pytest.mark.parametrize("name", ["workflows/r.json", "workflows", "."])
-def test_the_state_file_is_not_exported_through_a_link(room: Place, name: str) -> None:
-    victim = room.victim()
-    target = victim / ".bashrc" if name.endswith("json") else victim
-    before = contents(victim)
-    path = room.path / ".raymond" / name
-    plant = f"rm -rf {path}; mkdir -p {path.parent}; ln -s {target} {path}"
-    done = room.command({"START.sh": f"{plant}\necho '<goto>END.sh</goto>'", "END.sh": "echo '<result>done</result>'"})
-    assert (done.code, done.out) == (0, "done\n"), done.err
-    assert contents(victim) == before
-
-
 # --- its spool and the folder of its run
-
-
-def test_a_link_that_a_step_puts_into_its_spool_is_not_followed(room: Place) -> None:
-    """Also into the one that releases before kept in the work tree."""
-    victim = room.victim()
-    before = contents(victim)
-    plant = f"""
-        for spool in .raymond/spool/r "$RAYMOND_HOME"/projects/*/runs/r/spool; do
-            mkdir -p "$spool/1.1"
-            ln -s {victim} "$spool/x"
-            ln -s {victim} "$spool/1.1/x"
-        done
-        echo '<result>done</result>'
-    """
-    done = room.command({"START.sh": plant})
-    assert (done.code, done.out) == (0, "done\n"), done.err
-    assert contents(victim) == before
-
-
-def test_a_link_that_an_agent_puts_into_the_spool_of_its_turn_is_not_followed(room: Place) -> None:
-    victim = room.victim()
-    before = contents(victim)
-    link = f'mkdir -p .raymond/spool/r "$RAYMOND_HOME"; for s in $(find .raymond "$RAYMOND_HOME" -type d -path "*spool*"); do ln -s {victim} "$s/x"; done'
-    flow = {
-        "START.sh": "echo '<fork>LINK.sh</fork><goto>THINK.md</goto>'",
-        "LINK.sh": f"{link}; echo '<result>linked</result>'",
-        "THINK.md": "Think.",
-        "replies.yaml": "THINK.md: {text: '<result>thought</result>', delay: 300ms}",
-    }
-    done = room.command(flow, "--backend", "scripted-program")
-    assert (done.code, done.out) == (0, "thought\n"), done.err
-    assert contents(victim) == before
-
-
-@pytest.mark.parametrize("name", ["state.json", "driver.json", "snapshot", "log"])
-def test_a_link_in_place_of_a_file_of_a_run_is_not_written_through(room: Place, name: str) -> None:
-    victim = room.victim()
-    before = contents(victim)
-    room.ask()
-    path = room.part(name)
-    path.unlink(missing_ok=True)
-    path.parent.mkdir(exist_ok=True)
-    path.symlink_to(victim / ".bashrc")
-    no_traceback(room.raymond("answer", "r", "yes", "--no-resume"))
-    no_traceback(room.raymond("resume", "r", "-d"))
-    no_traceback(room.raymond("wait", "r"))
-    no_traceback(room.raymond("clean", "r"))
-    assert contents(victim) == before
-
-
-@pytest.mark.parametrize("name", ["inbox", "spool", "transcripts", "blobs", "sessions"])
-def test_a_link_in_place_of_a_folder_of_a_run_is_not_used(room: Place, name: str) -> None:
-    """Whether the run stops or goes on: nothing is written or removed beyond the link."""
-    victim = room.victim()
-    before = contents(victim)
-    long = "printf '<goto input=\"%s\">THINK</goto>' $(printf 'x%.0s' {1..20000})"
-    flow = {
-        "START.sh": "echo '<ask next=\"LONG\">Which?</ask>'",
-        "LONG.sh": long,
-        "THINK.md": "Think of {{input}}",
-        "replies.yaml": "THINK.md: <result>done</result>",
-    }
-    room.ask(files=flow)
-    path = room.part(name)
-    if path.is_dir():
-        path.rename(path.with_name(f"{name}.before"))
-    path.parent.mkdir(exist_ok=True)
-    path.symlink_to(victim)
-    no_traceback(room.raymond("answer", "r", "yes", "--no-resume"))
-    no_traceback(room.raymond("resume", "r"))
-    no_traceback(room.raymond("stop", "r"))
-    no_traceback(room.raymond("clean", "r"))
-    assert contents(victim) == before
 
 
 def test_a_journal_that_is_a_link_is_refused(room: Place) -> None:
@@ -437,13 +352,3 @@ def test_a_directory_that_became_a_link_is_not_entered(room: Place) -> None:
     assert done.code == 1, done.err
     assert not (victim / "pwned").exists()
     assert "elsewhere" in done.err
-
-
-@pytest.mark.parametrize("harm", ["mkfifo $d/transitions.log", "ln ../victim/.bashrc $d/transitions.log"])
-def test_what_is_put_in_place_of_a_debug_file_is_not_written_to(room: Place, harm: str) -> None:
-    victim = room.victim()
-    before = contents(victim)
-    spoil = f"d=$(echo .raymond/debug/*); rm $d/transitions.log; {harm}; echo '<goto>TWO</goto>'"
-    done = room.command({"START.sh": spoil, "TWO.sh": "echo '<result>done</result>'"}, "--debug")
-    assert (done.code, done.out) == (0, "done\n"), done.err
-    assert contents(victim) == before

@@ -11,7 +11,6 @@ import pytest
 from trust.places import ASKS, Place, contents, link, no_traceback, pack
 
 DONE = {"START.sh": "echo '<result>done</result>'"}
-FOLDERS = ["workflows", "sources", "work", "blobs", "tasks", "debug", "spool", "transcripts", "sessions", "logs"]
 
 
 def digest_of(room: Place, files: dict[str, str]) -> str:
@@ -27,67 +26,6 @@ def digest_of(room: Place, files: dict[str, str]) -> str:
 # --- links
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FOLDERS)
-def test_clean_leaves_alone_what_a_link_in_a_checkout_points_to(room: Place, name: str) -> None:
-    victim = room.repository().victim()
-    before = contents(victim)
-    (room.path / ".raymond" / "workflows").mkdir(parents=True)
-    link(room.path / ".raymond" / name, victim)
-    no_traceback(room.raymond("clean", "--dry-run"))
-    no_traceback(room.raymond("clean"))
-    no_traceback(room.raymond("clean", "--keep", "0s"))
-    assert contents(victim) == before
-
-
-@pytest.mark.parametrize("name", ["tasks", "spool", "transcripts", "sessions"])
-def test_clean_of_a_run_leaves_alone_a_folder_of_its_name_behind_a_link(room: Place, name: str) -> None:
-    victim = room.repository().victim()
-    before = contents(victim)
-    assert room.command(DONE, id="Documents").code == 0
-    link(room.path / ".raymond" / name, victim)
-    done = room.raymond("clean", "Documents")
-    no_traceback(done)
-    assert contents(victim) == before
-    assert room.rows() == [], "the run itself is gone"
-
-
-def test_clean_of_a_run_leaves_alone_what_looks_like_its_debug_folder_behind_a_link(room: Place) -> None:
-    victim = room.victim()
-    (victim / "r_20260101_120000").mkdir()
-    (victim / "r_20260101_120000" / "photo").write_text("a photo")
-    before = contents(victim)
-    assert room.command(DONE).code == 0
-    link(room.path / ".raymond" / "debug", victim)
-    no_traceback(room.raymond("clean", "r"))
-    assert contents(victim) == before
-
-
-def test_clean_of_a_run_leaves_alone_what_looks_like_its_state_file_behind_a_link(room: Place) -> None:
-    victim = room.victim()
-    (victim / "r.json").write_text("mine")
-    before = contents(victim)
-    assert room.command(DONE).code == 0
-    link(room.path / ".raymond" / "workflows", victim)
-    no_traceback(room.raymond("clean", "r"))
-    assert contents(victim) == before
-
-
-@pytest.mark.parametrize("name", [".", *FOLDERS])
-def test_a_run_uses_no_link_in_a_checkout(room: Place, name: str) -> None:
-    """Whether it is refused or goes on without that folder: nothing is written or removed behind the link."""
-    victim = room.repository().victim()
-    before = contents(victim)
-    link(room.path / ".raymond" / name, victim)
-    task = {"START.sh": 'echo x > "$RAYMOND_TASK_FOLDER/notes"; echo "<result>done</result>"  # task_folder'}
-    no_traceback(room.raymond("run", room.flow(task), "--id", "r", "--debug"))
-    assert contents(victim) == before
-    no_traceback(room.raymond("status", "r"))
-    no_traceback(room.raymond("resume", "r", "--debug"))
-    no_traceback(room.raymond("clean", "r"))
-    assert contents(victim) == before
-
-
 @pytest.mark.parametrize("size", [16, 64])
 @pytest.mark.parametrize("command", ["run", "resume"])
 def test_a_link_named_for_a_public_workflow_is_not_unpacked_into(room: Place, size: int, command: str) -> None:
@@ -100,25 +38,6 @@ def test_a_link_named_for_a_public_workflow_is_not_unpacked_into(room: Place, si
     link(room.path / ".raymond" / "work" / digest[:size], victim)
     done = room.resume() if command == "resume" else room.command(ASKS)
     assert done.code == (0 if command == "resume" else 3), done.err
-    assert contents(victim) == before
-
-
-def test_a_spool_that_a_checkout_ships_is_not_removed(room: Place) -> None:
-    victim = room.victim()
-    before = contents(victim)
-    link(room.path / ".raymond" / "spool" / "nightly", victim)
-    done = room.command(DONE, id="nightly")
-    assert (done.code, done.out) == (0, "done\n"), done.err
-    assert contents(victim) == before
-
-
-def test_a_lock_that_a_checkout_ships_is_not_touched(room: Place) -> None:
-    victim = room.victim()
-    before = contents(victim)
-    link(room.path / ".raymond" / "workflows" / "r.lock", victim / ".bashrc")
-    room.ask()
-    for args in (("answer", "r", "yes"), ("resume", "r"), ("stop", "r"), ("clean", "r")):
-        no_traceback(room.raymond(*args))
     assert contents(victim) == before
 
 
