@@ -40,34 +40,22 @@ CHANGES: dict[str, str] = {
     "generated code and its generator": "printf 'print(\"y = 2\")\\n' > generate.py; python generate.py > calc/made.py",
     "a renamed package": "git mv calc sums; sed -i 's/calc\\./sums./' tests/*.py; sed -i 's/\"calc\"/\"sums\"/' pyproject.toml",
     "a snapshot, as asked": "sed -i 's/calc 1/calc 2/' calc/core.py tests/snapshots/show.txt",
-    "a CI file": "mkdir -p .github/workflows; echo 'on: push' > .github/workflows/ci.yml",
     "300 files": "mkdir calc/many; for n in $(seq 300); do echo \"x = $n\" > calc/many/m$n.py; done",
-    "a new target": "printf 'clean:\\n\\trm -rf build\\n' >> Makefile",
     "a marker, and settings of coverage": "printf '[tool.pytest.ini_options]\\nmarkers = [\"slow\"]\\n[tool.coverage.run]\\nbranch = true\\n' >> pyproject.toml",
     "a script of npm": "echo '{\"scripts\": {\"start\": \"node x\"}}' > package.json",
     "an old module, removed with its test, as asked": "git rm -q calc/old.py tests/test_old.py",
     "a rule in .gitignore, and what it hides": "echo reports/ >> .gitignore; mkdir reports; echo x > reports/a",
-    "attributes": "echo '*.sh text eol=lf' > .gitattributes",
     "a first conftest, for a new test": "mkdir tests/new; printf 'import pytest\\n@pytest.fixture\\ndef ten(): return 10\\n' > tests/new/conftest.py; printf 'def test_ten(ten): assert ten == 10\\n' > tests/new/test_ten.py",
-    "settings of pre-commit": "echo 'repos: []' > .pre-commit-config.yaml",
-    "a new version": "sed -i 's/version = \"1\"/version = \"2\"/' pyproject.toml",
-    "a Dockerfile": "echo 'FROM scratch' > Dockerfile; echo 'services: {}' > compose.yaml",
-    "a tag": f"{GIT}; git tag v2",
-    "a test with a made-up token": "printf 'TOKEN = \"AKIA%s\"\\ndef test_token(): assert TOKEN\\n' IOSFODNN7EXAMPLE > tests/test_token.py",
-    "a private key as test data": "mkdir tests/data; printf -- '-----BEGIN PRIVATE KEY-----\\nMIIB\\n-----END PRIVATE KEY-----\\n' > tests/data/key.pem",
-    "a large asset": "mkdir tests/data; head -c 3M /dev/urandom > tests/data/asset",
-    "something installed": "mkdir -p env/lib/more; echo x > env/lib/more/x",
     "another specification, and its test, as asked": "sed -i 's/== 3/== 4/' tests/test_add.py; sed -i 's/a + b/a + b + 1/' calc/core.py",
+    "files of other tools": "mkdir -p .github/workflows .claude/skills/x; echo 'on: push' > .github/workflows/ci.yml; echo '*.sh text eol=lf' > .gitattributes; echo 'repos: []' > .pre-commit-config.yaml; echo 'FROM scratch' > Dockerfile; echo 'services: {}' > compose.yaml; echo 'Be kind.' > CLAUDE.md; echo x > .claude/skills/x/SKILL.md",
+    "a new version and target": "sed -i 's/version = \"1\"/version = \"2\"/' pyproject.toml; printf 'clean:\\n\\trm -rf build\\n' >> Makefile",
+    "test data that looks like secrets, and a large one": "printf 'TOKEN = \"AKIA%s\"\\ndef test_token(): assert TOKEN\\n' IOSFODNN7EXAMPLE > tests/test_token.py; mkdir tests/data; printf -- '-----BEGIN PRIVATE KEY-----\\nMIIB\\n-----END PRIVATE KEY-----\\n' > tests/data/key.pem; head -c 3M /dev/urandom > tests/data/asset",
+    "something installed, and a server that goes on": "mkdir -p env/lib/more; echo x > env/lib/more/x; (sleep 1000 > /dev/null 2>&1 &)",
+    "an identity, a tag, a fetch and a worktree": f"{GIT}; git tag v2; git fetch -q . HEAD; git worktree add -q /tmp/other HEAD; git worktree remove --force /tmp/other",
     "a merge": f"{GIT}; git checkout -q -b side; echo x > side; git add -A; git commit -qm side; git checkout -q -; git merge -q side",
     "a stash and a branch": f"{GIT}; git stash -q; git checkout -q -b x; git stash pop -q",
-    "a worktree": "git worktree add -q /tmp/other HEAD; git worktree remove --force /tmp/other",
-    "a fetch": "git fetch -q . HEAD",
-    "an identity": GIT,
-    "instructions for agents": "echo 'Be kind.' > CLAUDE.md",
-    "a skill": "mkdir -p .claude/skills/x; echo x > .claude/skills/x/SKILL.md",
     "a package of tests": "touch tests/__init__.py",
     "a module called like one of Python": "echo 'x = 1' > calc/platform.py; echo 'x = 1' > types.py",
-    "a server that goes on": "(sleep 1000 > /dev/null 2>&1 &)",
     "commits that are rebased": f"{GIT}; for n in 1 2; do echo $n > f$n; git add -A; git commit -qm $n; done; git rebase -q HEAD~1",
     "a test with parameters": "printf 'import pytest\\nfrom calc.core import add\\n\\n\\n@pytest.mark.parametrize(\"a\", [1, 2])\\ndef test_add(a):\\n    assert add(a, 2) == a + 2\\n' > tests/test_add.py",
     "a new test": NEW_TEST,
@@ -111,8 +99,7 @@ def test_honest_work_counts(project: Room, change: str) -> None:
 
 
 def test_hardly_any_of_it_needs_a_person() -> None:
-    assert len(CHANGES) == 40
-    assert len(ASKED) <= 6
+    assert len(ASKED) < len(CHANGES) / 10
 
 
 NIGHT = (
