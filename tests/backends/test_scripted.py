@@ -162,22 +162,6 @@ def test_a_list_is_taken_by_visit(run: Callable[..., Ran]) -> None:
     assert ran.result == "third"
 
 
-def test_visits_are_counted_for_each_agent(run: Callable[..., Ran]) -> None:
-    ran = run(
-        """
-        START.md: "<fork>WORK</fork><fork>WORK</fork><wait>END</wait>"
-        WORK.md: ["<goto>WORK</goto>", "<result>second visit</result>"]
-        END.md: "<result></result>"
-        """,
-        {"WORK.md": "", "END.md": ""},
-    )
-    assert {name: one.result for name, one in ran.run.outcomes.items()} == {
-        "main_work1": "second visit",
-        "main_work2": "second visit",
-        "main": "",
-    }
-
-
 @pytest.mark.slow
 def test_a_list_in_a_list_is_taken_by_turn_of_one_visit(run: Callable[..., Ran]) -> None:
     ran = run("START.md: [['no tag', {fail: crash}, '<goto>START</goto>'], '<result>second visit</result>']")

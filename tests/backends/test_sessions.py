@@ -85,14 +85,6 @@ def test_the_caller_never_sees_the_turns_of_the_callee(run: Callable[..., Ran]) 
     assert sees(ran, "AFTER") == ["START", "AFTER"]
 
 
-def test_function_sees_nothing_and_its_caller_goes_on_as_before(run: Callable[..., Ran]) -> None:
-    ran = run(
-        {"START": '<function return="AFTER">SUB</function>', "SUB": "<result>r</result>", "AFTER": "<result></result>"}
-    )
-    assert sees(ran, "SUB") == ["SUB"]
-    assert sees(ran, "AFTER") == ["START", "AFTER"]
-
-
 def test_a_reset_inside_a_call_does_not_reach_the_caller(run: Callable[..., Ran]) -> None:
     ran = run(
         {
@@ -143,34 +135,6 @@ def test_scripts_between_prompts_do_not_break_the_conversation(run: Callable[...
     assert sees(ran, "END") == ["START", "END"]
 
 
-def test_forks_see_neither_their_parent_nor_each_other(run: Callable[..., Ran]) -> None:
-    ran = run(
-        {
-            "START": "<goto>SPLIT</goto>",
-            "SPLIT": "<fork>WORK</fork><fork>WORK</fork><wait>JOIN</wait>",
-            "WORK": "<goto>MORE</goto>",
-            "MORE": "<result>r</result>",
-            "JOIN": "<result></result>",
-        }
-    )
-    assert sees(ran, "WORK", "main_work1") == ["WORK"]
-    assert sees(ran, "MORE", "main_work1") == ["WORK", "MORE"]
-    assert sees(ran, "MORE", "main_work2") == ["WORK", "MORE"]
-    assert not set(ran.sessions("main_work1", "MORE.md")) & set(ran.sessions("main_work2", "MORE.md"))
-
-
-def test_the_parent_keeps_its_conversation_over_fork_and_wait(run: Callable[..., Ran]) -> None:
-    ran = run(
-        {
-            "START": '<fork next="MIDDLE">WORK</fork>',
-            "WORK": "<result>r</result>",
-            "MIDDLE": "<wait>JOIN</wait>",
-            "JOIN": "<result></result>",
-        }
-    )
-    assert sees(ran, "JOIN") == ["START", "MIDDLE", "JOIN"]
-
-
 @pytest.mark.slow
 def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(run: Callable[..., Ran], room: Room) -> None:
     ran = run({"START": '<ask next="NEXT">Which one?</ask>', "NEXT": "<result>{{input}}</result>"})
@@ -179,19 +143,6 @@ def test_an_ask_keeps_the_conversation_over_the_answer_and_the_restart(run: Call
     again = room.again()
     assert again.code == 0
     assert sees(again, "NEXT") == ["START", "NEXT"]
-
-
-def test_a_state_on_another_backend_starts_fresh(room: Room) -> None:
-    ran = room.drive(
-        {
-            "START.md": "prompt START",
-            "OTHER.md": "---\nbackend: scripted-program\n---\nprompt OTHER",
-            "BACK.md": "prompt BACK",
-            "replies.yaml": "START: <goto>OTHER</goto>\nOTHER: <goto>BACK</goto>\nBACK: <result></result>",
-        }
-    )
-    assert sees(ran, "OTHER") == ["OTHER"]
-    assert sees(ran, "BACK") == ["BACK"]
 
 
 # Reminders
@@ -245,15 +196,6 @@ def test_a_reminder_lists_what_the_prompt_mentions(room: Room) -> None:
         }
     )
     assert ran.transcript()[1]["sent"].endswith("<goto>OTHER.sh</goto>\n<result>the text</result>")
-
-
-def test_after_three_reminders_the_agent_fails_with_the_last_reason(run: Callable[..., Ran]) -> None:
-    ran = run({"START": '[["one", "two", "three", "<goto>A</goto><goto>B</goto>", "never asked"]]'})
-    assert ran.code == 1
-    assert ran.run.agents["main"].error == (
-        "the output has two transitions: <goto>A</goto> and <goto>B</goto> (asked 4 times)"
-    )
-    assert len(ran.sessions("main", "START.md")) == 4
 
 
 # After a crash

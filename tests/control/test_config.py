@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -407,33 +406,3 @@ def test_every_shell_has_its_completion_script(room: Room, shell: str, line: str
     assert (done.returncode, done.stderr) == (0, "")
     assert line in done.stdout
     assert "_RAYMOND_COMPLETE" in done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
-        ("raymond sta", "status start"),
-        ("raymond run --dry", "--dry-run"),
-        ("raymond resume --ma", "--max-iterations --max-time --max-turns --map"),
-        ("raymond run . --permission-mode p", "plan"),
-        ("raymond config s", "show"),
-    ],
-)
-def test_bash_really_completes_commands_flags_and_choices(room: Room, typed: str, found: str) -> None:
-    script = """
-    eval "$(raymond completion bash)"
-    COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-    _raymond_completion raymond
-    echo "${COMPREPLY[@]}"
-    """
-    path = f"{Path(sys.executable).parent}:{room.environment['PATH']}"
-    done = subprocess.run(
-        ["bash", "--norc", "-c", script, "bash", typed],
-        cwd=room.path,
-        env=room.environment | {"PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.stderr, sorted(done.stdout.split())) == ("", sorted(found.split()))

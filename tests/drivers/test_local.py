@@ -15,7 +15,6 @@ from raymond.machine.events import (
     AgentPaused,
     AgentStarted,
     AgentWoke,
-    AskEnded,
     AskStarted,
     RequestTaken,
     RunStopped,
@@ -311,19 +310,6 @@ def test_a_sleep_survives_the_end_of_its_driver(room: Room) -> None:
     ran = room.resume()
     assert (ran.code, ran.out) == (0, "end\n")
     assert ran.all(AgentMoved)[0].wake_at == slept.wake_at
-
-
-def test_an_ask_without_an_answer_in_time_goes_on_where_timeout_next_says(room: Room) -> None:
-    ran = room.drive(
-        {
-            "START.sh": 'echo \'<ask next="END" timeout="200ms" timeout_next="LATE">May I?</ask>\'',
-            "LATE.sh": 'echo "<result>nobody said anything: $RAYMOND_INPUT</result>"',
-            "END.sh": END,
-        }
-    )
-    assert (ran.code, ran.result) == (0, "nobody said anything: ")
-    assert ran.all(AskEnded)[0].timed_out
-    assert "main START.sh -> LATE.sh (nobody answered)" in ran.lines
 
 
 @pytest.mark.slow

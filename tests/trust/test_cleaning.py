@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pace import mostly_slow
 from raymond.control import clean, request
 from raymond.control.handle import RunHandle
 from raymond.errors import RunNotFound
@@ -217,9 +218,10 @@ def held(id: str) -> dict[str, str]:
     }
 
 
-def beside_starts(room: Place, number: int) -> None:
-    """Start runs while `clean` runs in a loop, kill them all, and see each of them end well."""
-    ids = [f"run{n}" for n in range(number)]
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_dozen_runs_survive_being_started_and_killed_while_clean_runs_in_a_loop(room: Place) -> None:
+    ids = [f"run{n}" for n in range(12)]
     flows = [room.flow(held(id), name=f"flow-{id}") for id in ids]
     drivers = []
     for id, flow in zip(ids, flows, strict=True):
@@ -237,17 +239,6 @@ def beside_starts(room: Place, number: int) -> None:
     for id in ids:
         done = room.raymond("resume", id)
         assert (done.returncode, done.stdout) == (0, f"{id}\n"), done.stderr
-
-
-@pytest.mark.slow
-def test_a_few_starts_survive_being_cleaned_beside(room: Place) -> None:
-    beside_starts(room, 2)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_dozen_runs_survive_being_cleaned_beside(room: Place) -> None:
-    beside_starts(room, 12)
 
 
 SLOWLY = ("strace", "-qq", "-o", "/dev/null", "-e", "inject=unlink,unlinkat,rmdir:delay_exit=250000")
@@ -274,8 +265,9 @@ def test_a_run_is_started_beside_the_cleaning_of_an_old_one_of_its_name(room: Pl
     assert room.status()["status"] == "completed"
 
 
-def pairs(room: Place, number: int) -> None:
-    """Two starts of one workflow at once, just after its unpacked files went, or half of them."""
+@pytest.mark.parametrize("number", mostly_slow([2, 8]))
+def test_two_starts_at_once_both_run(room: Place, number: int) -> None:
+    """Just after the unpacked files of their workflow went, or half of them."""
     flow = room.flow({**DONE, **{f"lib/{n}.txt": "text" for n in range(200)}})
     for turn in range(number):
         for work in room.unpacked():
@@ -292,15 +284,6 @@ def pairs(room: Place, number: int) -> None:
             assert process.returncode == 0, err
             assert json.loads(out)["status"] == "completed"
         assert [path.name for path in room.unpacked() if not path.name.isalnum()] == [], "nothing is left aside"
-
-
-def test_two_starts_at_once_both_run(room: Place) -> None:
-    pairs(room, 2)
-
-
-@pytest.mark.slow
-def test_two_starts_at_once_both_run_every_time(room: Place) -> None:
-    pairs(room, 8)
 
 
 def test_an_unpacked_workflow_that_is_gone_is_unpacked_again_while_a_run_uses_it(room: Place) -> None:

@@ -211,16 +211,6 @@ def test_a_project_is_the_same_through_a_link(room: Place) -> None:
     assert [row["workflow_id"] for row in room.rows(cwd=link)] == ["r"]
 
 
-def test_a_whole_id_elsewhere_comes_before_the_beginning_of_one_here(room: Place, other: Place) -> None:
-    room.ask("nightly")
-    other.ask("nightly-2")
-    done = other.raymond("answer", "nightly", "this", "--no-resume")
-    assert done.returncode == 0, done.stderr
-    assert str(room.path) in done.stderr
-    assert [row["status"] for row in room.rows()] == ["answered"]
-    assert [row["status"] for row in other.rows()] == ["waiting"]
-
-
 def test_a_beginning_of_several_runs_elsewhere_names_them(room: Place, other: Place) -> None:
     room.ask("g-1")
     room.ask("g-2")
