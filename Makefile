@@ -1,7 +1,6 @@
 # Everything a contributor runs. Needs Python 3.11 or later with venv, make, bash and git.
 PYTHON ?= python3
 TORTURE ?= 500
-JOBS ?= 3
 WITHOUT ?=
 SAMPLE ?= 0
 SEED ?= 0
@@ -24,6 +23,10 @@ help: ## this list
 
 demo: $(RUNTIME) ## run the demo: no account, no cost; the first time, it downloads what Raymond needs
 	@$(BIN)/raymond demo
+
+# Each worker imports and collects everything, for 5 s of CPU: three keep two cores busy.
+test: JOBS ?= 3
+test-slow torture e2e: JOBS ?= 4
 
 test: $(STAMP) ## all tests but test-slow, torture, crashpoints and e2e; at most 2 minutes on 2 cores
 	@$(BIN)/python -m pytest -n $(JOBS)
