@@ -34,18 +34,15 @@ class LoopRoom(Room):
         return super().argv(*args, *more)
 
 
-class Night:
-    """A room that is a repository, with a queue and an agent that does what a script says."""
+class Repository:
+    """A room that is a repository, with an agent that does what a script says."""
 
-    def __init__(self, path: Path, queue: str = QUEUE, agent: str = HONEST, **files: str) -> None:
+    def __init__(self, path: Path, agent: str) -> None:
         self.room = LoopRoom(path)
         self.path = self.room.path
         self.git("init", "-q", "-b", "main", ".")
         self.git("config", "user.name", "Ada")
         self.git("config", "user.email", "ada@example.com")
-        self.write({"check.sh": CHECK, "README.md": "# Room\n", LOG: f"# Session: plan\n\n## Next Steps\n\n{queue}"})
-        self.write({name.replace("__", "/"): text for name, text in files.items()})
-        self.commit("start")
         self.agent(agent)
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -68,6 +65,10 @@ class Night:
         )
         return done.stdout.strip()
 
+    def text_at(self, commit: str, name: str) -> str:
+        """What a file says in a commit."""
+        return self.git("cat-file", "blob", f"{commit}:{name}") + "\n"
+
     def git_at_work(self) -> "subprocess.Popen[bytes]":
         """A git that works in the repository until the `with` around it ends."""
         return subprocess.Popen(["git", "cat-file", "--batch"], cwd=self.path, stdin=subprocess.PIPE)
@@ -76,6 +77,16 @@ class Night:
         self.git("add", "-A")
         self.git("commit", "-q", "-m", message)
         return self.git("rev-parse", "HEAD")
+
+
+class Night(Repository):
+    """A repository with a queue."""
+
+    def __init__(self, path: Path, queue: str = QUEUE, agent: str = HONEST, **files: str) -> None:
+        super().__init__(path, agent)
+        self.write({"check.sh": CHECK, "README.md": "# Room\n", LOG: f"# Session: plan\n\n## Next Steps\n\n{queue}"})
+        self.write({name.replace("__", "/"): text for name, text in files.items()})
+        self.commit("start")
 
     def loop(self, *args: str, verb: str = "start", loop: str = "continuous-session") -> Ran:
         """One command of the loop, to its end."""
@@ -104,7 +115,7 @@ class Night:
         """What a file says at the tip; a state file is in the checkout."""
         if name.endswith("-state.json"):
             return (self.path / name).read_text("utf-8")
-        return self.git("cat-file", "blob", f"{self.tip}:{name}") + "\n"
+        return self.text_at(self.tip, name)
 
     def has(self, name: str) -> bool:
         """Whether there is such a file at the tip."""

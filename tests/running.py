@@ -184,9 +184,13 @@ class Room:
         return [sys.executable, "-m", "raymond", *args]
 
     def raymond(self, *args: str, **given: Any) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+        """Run a command of Raymond to its end."""
+        return self.execute(*self.argv(*args), **given)
+
+    def execute(self, *argv: str, **given: Any) -> subprocess.CompletedProcess[str]:
+        """Run any command to its end."""
         return subprocess.run(
-            self.argv(*args),
+            argv,
             cwd=given.pop("cwd", self.path),
             env=self.environment | given.pop("environment", {}),
             text=True,

@@ -15,21 +15,6 @@ WRITES = 'n=$(grep -o "Write [0-9]" "$PROMPT" | head -n 1 | cut -c 7); echo $n >
 RECORDS = "chore(loop): records"
 
 
-def test_every_item_is_one_commit_with_its_work_and_its_records(tmp_path: Path) -> None:
-    night = Night(tmp_path, "1. [VERIFY: false] Fail\n2. [VERIFY: sh check.sh] Write the answer\n")
-    before = night.git("rev-parse", "HEAD")
-    assert night.loop("--attempts", "1").code == 1
-    assert night.subjects == ["start", RECORDS, "feat: write the answer", RECORDS]
-    first, log = f"{night.tip}~2", night.logs[1]
-    assert night.git("show", "--format=", "--name-only", first).split() == [
-        *("docs/failures.md", "docs/progress.md", f"docs/session_logs/{log}"),
-    ]
-    second = night.git("show", "--format=", "--name-only", f"{night.tip}~1").split()
-    assert second == ["answer.txt", "docs/progress.md", f"docs/session_logs/{night.logs[2]}"]
-    assert (night.git("rev-parse", "HEAD"), night.git("status", "--porcelain")) == (before, "")
-    assert night.state["branch"] == "raymond/n"
-
-
 @pytest.mark.slow
 def test_the_plan_and_what_is_not_committed_are_taken_along_without_secrets(tmp_path: Path) -> None:
     night = Night(tmp_path, agent=f"cat notes.txt > seen.txt; ls .env.local >> seen.txt; {HONEST}")
