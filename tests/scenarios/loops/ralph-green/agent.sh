@@ -1,0 +1,2 @@
+[ ! -e $TEST_ROOM/../on ] || echo more >> log.txt
+echo fine

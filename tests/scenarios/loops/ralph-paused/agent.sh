@@ -1,0 +1,2 @@
+echo "I cannot."
+echo ITERATION_FAILED

@@ -1,0 +1,1 @@
+echo "1 failed in 0.$(date +%N)s"; exit 1
