@@ -1,0 +1,2 @@
+printf "x\n" >> tries.txt
+echo ITERATION_COMPLETE

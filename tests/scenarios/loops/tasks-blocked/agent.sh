@@ -1,0 +1,2 @@
+echo try > tries.txt
+echo ITERATION_COMPLETE

@@ -1,0 +1,2 @@
+echo art > art.txt
+echo ITERATION_COMPLETE
