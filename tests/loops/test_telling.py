@@ -36,30 +36,6 @@ def told(text: str) -> str:
     return "".join(f"{line}\n" for line in kept)
 
 
-def test_logs_of_a_loop_tell_its_items(tmp_path: Path) -> None:
-    night = Night(tmp_path, TWO, AGENT, **{"two.sh": RED})
-    assert night.loop("--attempts", "1").code == 1
-    shown = night.room.raymond("-C", str(tmp_path), "logs", "n").stdout
-    assert told(shown) == TOLD
-    assert re.match(r"\[20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\] Preparing the workspace", shown)
-    last = night.room.raymond("logs", "n", "--tail", "1").stdout
-    assert (last, shown.endswith(last), last.count("\n")) == (last, True, 1)
-    assert night.room.raymond("logs", "n", "--since", "2100-01-01").stdout == ""
-    assert "NEXT.py" not in shown
-    assert "NEXT.py" in night.room.raymond("logs", "n", "--agents").stdout
-
-
-@pytest.mark.slow
-def test_wait_tells_the_summary_of_a_loop(tmp_path: Path) -> None:
-    night = Night(tmp_path, TWO, AGENT, **{"two.sh": RED})
-    ran = night.loop("--attempts", "1")
-    waited = night.room.raymond("-C", str(tmp_path), "wait", "n")
-    assert (waited.returncode, waited.stdout) == (
-        1,
-        f"{ran.out}\nits commands are for another folder: cd {night.path}\n",
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 def test_a_terminal_has_one_clock_and_plain_sentences(tmp_path: Path, term: str) -> None:
@@ -78,3 +54,12 @@ def test_a_terminal_has_one_clock_and_plain_sentences(tmp_path: Path, term: str)
     log = (night.path / ".raymond/logs/continuous-session.log").read_text("utf-8")
     assert re.search(r"^\[20[\dT:-]+Z\] ralph-loop: Implementation complete$", log, re.MULTILINE)
     assert re.search(r"^\[20[\dT:-]+Z\] ralph-loop: Verification FAILED \(exit 1\)$", log, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_the_bar_is_full_when_a_short_queue_is_done(tmp_path: Path) -> None:
+    night = Night(tmp_path)
+    assert night.loop().code == 0
+    person = Typist(night.room, "continuous-session", "status")
+    person.sees("████████████████████ 1/1")
+    assert person.end() == 0

@@ -1,0 +1,3 @@
+echo '## Summary'
+sed 's/^/| /' "$PROMPT"
+echo x >> x.txt
