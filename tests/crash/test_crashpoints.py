@@ -20,6 +20,7 @@ import raymond
 from crash import crashpoints, syscalls
 from crash.crash_site import Trial
 from crash.crashpoints import Point
+from crash.tracing import check_strace
 
 AT_ONCE = 2
 POINT = os.environ.get("RAYMOND_POINT", "")
@@ -157,15 +158,6 @@ def test_crashed_at_any_call_or_let_down_by_it_nothing_is_lost(tmp_path: Path) -
     report.end()
     assert not report.findings
     assert len(report.missed) <= max(1, MOST_MISSED * len(chosen)), "too many points were not met"
-
-
-def check_strace() -> None:
-    """Without strace that may trace there is nothing to do."""
-    if not shutil.which("strace"):
-        pytest.skip("strace is not here (apt-get install strace)")
-    done = subprocess.run(["strace", "-o", os.devnull, "true"], check=False, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"strace may not trace here: {done.stderr.strip()}")
 
 
 def choose(found: list[Point]) -> list[Point]:
