@@ -9,7 +9,8 @@ expected.jsonl       the journal: kind, agent, state and the like of every event
 
 Of a loop (scenarios/loops/NAME):
 files/               the repository as it begins
-agent.sh             what an agent does: $1 is the attempt, the file $PROMPT its prompt, $TEST_ROOM the checkout
+agent.sh             what an agent does: $1 is the attempt, the file $PROMPT its prompt, $TEST_ROOM the checkout;
+                     of a scenario that is one command, it does the same again when it is killed and begins anew
 expected.branch.txt  what is there at the end: commits, the files that differ, checkout, references, state files
 
 UPDATE_SCENARIOS=1 writes the expected files anew; look at the difference before you keep it.

@@ -1,7 +1,6 @@
-if grep -q '^# 1.4.1' "$PROMPT" && [ ! -e $TEST_ROOM/../tried ]; then
-  touch $TEST_ROOM/../tried
-  touch tries.txt
-else
+if [ -e docs/failures.md ]; then
   echo 42 > answer.txt
+else
+  touch tries.txt
 fi
 echo ITERATION_COMPLETE
