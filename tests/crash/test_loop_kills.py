@@ -106,6 +106,10 @@ def test_a_loop_killed_at_any_decision_leaves_what_the_unbroken_one_leaves(
         survive(name, victims, write, tmp_path / f"{write} {victims}")
 
 
-def test_a_loop_killed_while_it_works_leaves_what_the_unbroken_one_leaves(tmp_path: Path) -> None:
+def test_a_loop_killed_when_it_has_committed_makes_no_second_commit(tmp_path: Path) -> None:
     check_strace()
-    survive("ralph", EVERYTHING, 20, tmp_path / "ralph")
+    survive("ralph", EVERYTHING, 18, tmp_path / "ralph")
+
+
+def test_every_kind_of_loop_is_killed() -> None:
+    assert {"ralph", "session", "stories", "tasks"} <= set(SCENARIOS)
