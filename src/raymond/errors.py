@@ -8,6 +8,7 @@ Error                     str() is one sentence; .hint is what to do
 │   ├── RunNotFound       no such run                                         exit 2
 │   ├── RunExists         a run has this id already                           exit 2
 │   └── RunBusy           another process holds it              pid, host     exit 1
+│       └── RunDriven     and drives it                                       exit 1
 ├── WorkspaceError        a workspace cannot be used                          exit 1
 ├── NotContinued          a run is left to its owner                          exit 5
 └── UsageError            the command makes no sense                          exit 2
@@ -15,7 +16,8 @@ Error                     str() is one sentence; .hint is what to do
 """
 
 import errno
-from typing import TypeGuard
+from collections.abc import Callable
+from typing import Any, TypeGuard
 
 from msgspec import Struct
 
@@ -60,6 +62,14 @@ class Error(Exception):
         self.hint = hint
         self.again = again
         """The command with which a run continues, if the hint ends in it."""
+
+    def __reduce__(self) -> tuple[Callable[..., "Error"], tuple[Any, ...], dict[str, Any]]:
+        """For another process: an error is made again from what it has, whatever its class is made with."""
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[Error], args: tuple[Any, ...]) -> Error:
+    return kind.__new__(kind, *args)
 
 
 class WorkflowError(Error):
@@ -114,16 +124,16 @@ class RunExists(JournalError):
 
 
 class RunBusy(JournalError):
-    """Another process drives the run, or holds its lock for a moment to write something down."""
+    """Another process holds the lock of the run, if only for a moment to write something down."""
 
-    def __init__(
-        self, message: str, *, path: str, pid: int = 0, host: str = "", drives: bool = False, hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, path: str, pid: int = 0, host: str = "", hint: str = "") -> None:
         super().__init__(message, path=path, hint=hint)
         self.pid = pid
         self.host = host
-        self.drives = drives
-        """It takes requests, as only a driver does."""
+
+
+class RunDriven(RunBusy):
+    """Another process drives the run: it takes requests, as only a driver does."""
 
 
 class WorkspaceError(Error):

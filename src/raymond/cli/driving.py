@@ -4,8 +4,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.cli import terminal
@@ -13,7 +11,7 @@ from raymond.cli.flags import ShowFlags
 from raymond.control import runs
 from raymond.control.drive import AS_IT_IS, UNRECORDED, HeldRun, Recording, Resumption, hold
 from raymond.control.handle import RunHandle
-from raymond.errors import Error, NotContinued, RunBusy, UsageError
+from raymond.errors import Error, NotContinued, UsageError
 from raymond.faces import errors, lines, summary, words
 from raymond.faces.fanout import Faces
 from raymond.faces.foreign_text import said
@@ -24,6 +22,9 @@ from raymond.views.status import exit_code
 if TYPE_CHECKING:
     from raymond import Run
     from raymond.faces import Face
+
+_DRIVEN = b"driven"
+"""What a process in the background says to the one that waits; anything else is its error."""
 
 
 def warn_of_company(run: RunHandle) -> None:
@@ -179,31 +180,16 @@ def faces_of(handle: RunHandle, show: ShowFlags, first: "Face") -> Faces:
 # In the background
 
 
-class NotStarted(Struct, frozen=True):
-    """The background process could not drive the run."""
-
-    code: int
-    trouble: str
-    """The error, as it is shown."""
-    is_driven: bool = False
-    """Another process drives it."""
-    is_briefly_held: bool = False
-    """A process that has not said who it is holds the lock: it may be about to drive it, or only look at it."""
-    is_left: bool = False
-    """It was left to its owner."""
-    is_told: bool = False
-    """The error ends in the command that continues it."""
-
-
 def start_in_background(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
-    """Drive the run in a new process; print its id once it is driven, or the error."""
+    """Drive the run in a new process; print its id once it is driven."""
     if handle.loaded and not show.quiet:
         print_first_line(handle)
-    failed = launch(handle, show, how)
-    if failed:
-        print(failed.trouble, file=sys.stderr)
-        return failed.code
-    announce(handle, show)
+    try:
+        launch(handle, show, how)
+    except NotContinued as left:
+        print(left, file=sys.stderr)
+    else:
+        announce(handle, show)
     return 0
 
 
@@ -227,22 +213,32 @@ def tell_log(handle: RunHandle, show: ShowFlags) -> None:
         print(said(f"running in the background; log: {log}", sys.stderr), file=sys.stderr)
 
 
-def launch(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> NotStarted | None:
-    """Drive the run in a new process; None once it is driven."""
+def launch(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> None:
+    """Drive the run in a new process; returns once it does. What is in the way there is raised here."""
     log = handle.project.run(handle.id).log
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     if os.fork():
         os.close(writer)
-        with os.fdopen(reader, encoding="utf-8") as pipe:
-            told = pipe.read()
-        if told:
-            return msgspec.json.decode(told, type=NotStarted | None)
-        lost = "error: the background process was ended before it could drive the run"
-        return NotStarted(1, f"{lost}\nhint: raymond resume {handle.id}")
+        with os.fdopen(reader, "rb") as pipe:
+            said = pipe.read()
+        if said != _DRIVEN:
+            raise _not_started(said, handle.id)
+        return
     os.close(reader)
     os._exit(_child(handle, show, how, log, writer))
+
+
+def _not_started(said: bytes, id: str) -> Error:
+    """The error of the background process."""
+    if not said:
+        what = "the background process was ended before it could drive the run"
+        return Error(what, hint=f"raymond resume {id}")
+    import pickle  # of our own fork, over a pipe that nobody else has
+
+    error: Error = pickle.loads(said)
+    return error
 
 
 def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer: int) -> int:
@@ -251,12 +247,15 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
         faces = faces_of(handle, show, lines.Lines())
         held = take(handle, faces, show, how)
         if held.run.is_over:
-            return _tell_parent(writer, _not_needed(held))
+            held.close()
+            raise NotContinued(f"{handle.id} has ended: nothing to resume")
         faces.notify(targets(held.run, show))
         _redirect(log)
-        _tell_parent(writer, None)
+        _tell_parent(writer, _DRIVEN)
     except (Error, OSError) as error:
-        return _tell_parent(writer, _not_started(error, handle.id))
+        import pickle
+
+        return _tell_parent(writer, pickle.dumps(error if isinstance(error, Error) else _refused(error, handle.id)))
     try:
         code = finish(held, faces, show, how)
     except Error as error:
@@ -267,24 +266,11 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     return code
 
 
-def _tell_parent(writer: int, failed: NotStarted | None) -> int:
-    """Tell the process that waits whether the run is driven."""
-    os.write(writer, msgspec.json.encode(failed))
+def _tell_parent(writer: int, said: bytes) -> int:
+    """Tell the process that waits what became of it here."""
+    os.write(writer, said)
     os.close(writer)
-    return failed.code if failed else 0
-
-
-def _not_needed(held: HeldRun) -> NotStarted:
-    held.close()
-    return NotStarted(0, f"{held.run.start.workflow_id} has ended: nothing to resume")
-
-
-def _not_started(error: Error | OSError, id: str) -> NotStarted:
-    known = error if isinstance(error, Error) else _refused(error, id)
-    is_driven, is_left = isinstance(known, RunBusy) and known.drives, isinstance(known, NotContinued)
-    told = str(known) if is_left else errors.error(known)
-    is_brief = isinstance(known, RunBusy) and not known.pid
-    return NotStarted(known.exit_code, told, is_driven, is_brief, is_left, bool(known.again))
+    return 0
 
 
 def _refused(error: OSError, id: str) -> Error:

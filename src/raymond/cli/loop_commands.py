@@ -21,7 +21,7 @@ from raymond.cli.values import Value
 from raymond.control import inside, request, runs
 from raymond.control.handle import RunHandle
 from raymond.control.settings import duration
-from raymond.errors import UsageError
+from raymond.errors import Error, RunDriven, UsageError
 from raymond.faces.foreign_text import said
 from raymond.language.refusal import Refusal
 from raymond.loops import attempt, ending, finding, person, report, starting
@@ -253,10 +253,13 @@ def _is_driven(loop: LoopRun) -> bool:
 
 def _launch(loop: LoopRun) -> None:
     handle = RunHandle(loop.project, loop.id)
-    failed = driving.launch(handle, ShowFlags(quiet=True))
-    if failed and not failed.is_driven and not handle.read().is_over:
-        what, _, hint = failed.trouble.removeprefix("error: ").partition("\nhint: ")
-        raise UsageError(what, hint=hint)
+    try:
+        driving.launch(handle, ShowFlags(quiet=True))
+    except RunDriven:
+        pass
+    except Error:
+        if not handle.read().is_over:
+            raise
 
 
 def _document(loop: LoopRun) -> _Document:

@@ -7,7 +7,6 @@ import click
 from msgspec.structs import replace
 
 from raymond.cli import choice, driving, flags, moves, prompt
-from raymond.cli.driving import NotStarted
 from raymond.cli.flags import Command, ResumeFlags, ShowFlags
 from raymond.cli.moves import check, pair
 from raymond.cli.values import RUN
@@ -15,7 +14,7 @@ from raymond.control import drive, handle, inside, left_requests, naming, reques
 from raymond.control.drive import LeftOut, Resumption
 from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
-from raymond.errors import Error, NotContinued, RunBusy
+from raymond.errors import Error, NotContinued, RunDriven
 from raymond.faces import errors, summary, words
 from raymond.faces.foreign_text import said
 from raymond.faces.summary import next_command
@@ -140,29 +139,26 @@ def resume_all(given: ResumeFlags, how: Resumption) -> int:
 def _resume_one(run: RunHandle, show: ShowFlags, how: Resumption) -> int:
     """Resume one of them; what somebody else has resumed, stopped or ended since it was listed is no failure."""
     try:
-        failed = _launch(run, show, how)
-    except Error as error:
-        failed = NotStarted(error.exit_code, errors.error(error))
-    if failed is None:
+        _launch(run, show, how)
         driving.announce(run, show)
-    elif failed.is_driven:
+    except NotContinued as left:
+        print(visible(str(left)), file=sys.stderr)
+    except RunDriven:
         print(f"{run.id} is running already", file=sys.stderr)
-    elif failed.is_left:
-        print(visible(failed.trouble), file=sys.stderr)
-    else:
-        print(f"{run.id} was not resumed\n{failed.trouble}", file=sys.stderr)
-        return failed.code
+    except Error as error:
+        print(f"{run.id} was not resumed\n{errors.error(error)}", file=sys.stderr)
+        return error.exit_code
     return 0
 
 
-def _launch(run: RunHandle, show: ShowFlags, how: Resumption) -> NotStarted | None:
+def _launch(run: RunHandle, show: ShowFlags, how: Resumption) -> None:
     show = driving.with_last_log(run, show)
     if not run.start.loop:
         return driving.launch(run, show, how)
     from raymond.cli import loop_verbs
 
     with loop_verbs.prepared(run):
-        return driving.launch(run, show, how)
+        driving.launch(run, show, how)
 
 
 def _interrupted(*, here: bool) -> tuple[list[RunRow], int]:
@@ -205,28 +201,19 @@ def continue_run(run: RunHandle, *, attach: bool, verb: str = "answered") -> int
             from raymond.cli import loop_verbs
 
             loop_verbs.prepare(run, asks=False)
-        return _continue_here(run) if attach else _continue_in_background(run, verb)
+        show = driving.with_last_log(run, ShowFlags())
+        if attach:
+            return driving.drive(run, show, _AFTER_ANSWER)
+        driving.launch(run, show, _AFTER_ANSWER)
     except NotContinued as left:
         return _tell_kept(run, str(left), verb, is_told=bool(left.again))
+    except RunDriven:  # somebody has resumed it since, and has read the answer
+        if attach:
+            from raymond.cli import wait
+
+            return wait.watch(run)
     except Error as error:
         return _tell_kept(run, errors.error(error), verb, is_told=bool(error.again))
-
-
-def _continue_here(run: RunHandle) -> int:
-    try:
-        return driving.drive(run, driving.with_last_log(run, ShowFlags()), _AFTER_ANSWER)
-    except RunBusy as busy:
-        if not busy.drives:
-            raise
-        from raymond.cli import wait
-
-        return wait.watch(run)  # somebody has resumed it since, and has read the answer
-
-
-def _continue_in_background(run: RunHandle, verb: str) -> int:
-    failed = driving.launch(run, driving.with_last_log(run, ShowFlags()), _AFTER_ANSWER)
-    if failed and not failed.is_driven:
-        return _tell_kept(run, failed.trouble, verb, is_told=failed.is_told)
     print(f"{verb}; {run.id} continues in the background: raymond attach {run.id}", file=sys.stderr)
     return 0
 

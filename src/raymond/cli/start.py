@@ -11,13 +11,21 @@ import msgspec
 
 from raymond import pasted
 from raymond.cli import driving, flags, run
-from raymond.cli.driving import NotStarted
 from raymond.cli.flags import Command, ShowFlags, StartFlags
 from raymond.control import start
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
 from raymond.control.start import Repetition
-from raymond.errors import RunExists, RunNotFound, WorkflowError, WorkflowNotFound
+from raymond.errors import (
+    Error,
+    NotContinued,
+    RunBusy,
+    RunDriven,
+    RunExists,
+    RunNotFound,
+    WorkflowError,
+    WorkflowNotFound,
+)
 from raymond.text import visible
 
 _HOW = Resumption(retries=False, by_itself=True)
@@ -119,10 +127,11 @@ def _begin(begun: RunHandle, show: ShowFlags) -> int:
     """Drive the run that this process has begun, unless a repetition was faster: then that one drives it."""
     if not show.quiet:
         driving.print_first_line(begun)
-    failed = _launch(begun, show)
-    if failed and not _is_cared_for(begun, failed):
-        print(failed.trouble, file=sys.stderr)
-        return failed.code
+    try:
+        _launch(begun, show)
+    except Error as error:
+        if not _is_cared_for(begun, error):
+            raise
     driving.tell_log(begun, show)
     return _print(Begun(workflow_id=begun.id, started=True), show)
 
@@ -137,33 +146,34 @@ def _repeat(before: Repetition, show: ShowFlags) -> int:
         if before.same_input and not show.quiet:
             print(_known(id), file=sys.stderr)
         return _print(again, show)
-    failed = _launch(before.handle, driving.with_last_log(before.handle, show))
-    if failed and not _is_cared_for(before.handle, failed):
-        print(f"{id} was started before, no process runs it, and it was not continued", file=sys.stderr)
-        print(failed.trouble, file=sys.stderr)
-        return failed.code
-    if failed:
-        what = visible(failed.trouble) if failed.is_left else _known(id)
-        print(what, file=sys.stderr)
+    try:
+        _launch(before.handle, driving.with_last_log(before.handle, show))
+    except Error as error:
+        if not _is_cared_for(before.handle, error):
+            print(f"{id} was started before, no process runs it, and it was not continued", file=sys.stderr)
+            raise
+        print(visible(str(error)) if isinstance(error, NotContinued) else _known(id), file=sys.stderr)
         return _print(again, show)
     print(f"{id} was started before, and no process was running it: it continues", file=sys.stderr)
     driving.tell_log(before.handle, show)
     return _print(msgspec.structs.replace(again, continued=True, status="running"), show)
 
 
-def _launch(handle: RunHandle, show: ShowFlags) -> NotStarted | None:
+def _launch(handle: RunHandle, show: ShowFlags) -> None:
     """Drive the run, also if another start holds its lock for a moment without driving it yet."""
     until = time.monotonic() + _PATIENCE
     while True:
-        failed = driving.launch(handle, show, _HOW)
-        if not failed or not failed.is_briefly_held or time.monotonic() > until:
-            return failed
+        try:
+            return driving.launch(handle, show, _HOW)
+        except RunBusy as busy:
+            if busy.pid or time.monotonic() > until:
+                raise
         time.sleep(_PAUSE)
 
 
-def _is_cared_for(handle: RunHandle, failed: NotStarted) -> bool:
+def _is_cared_for(handle: RunHandle, error: Error) -> bool:
     """Whether another process drives the run or has driven it, or it is left to its owner."""
-    return failed.is_driven or failed.is_left or not failed.code or start.has_driver(handle)
+    return isinstance(error, RunDriven | NotContinued) or start.has_driver(handle)
 
 
 def _known(id: str) -> str:

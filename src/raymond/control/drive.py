@@ -12,7 +12,7 @@ from raymond.backends import registry
 from raymond.control import config, inside, left_requests, preflight, programs, runs
 from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
-from raymond.errors import Error, NotContinued, RunBusy
+from raymond.errors import Error, NotContinued, RunBusy, RunDriven
 from raymond.faces import documents
 from raymond.machine import needed_states
 from raymond.machine.agent import Whole
@@ -59,7 +59,7 @@ def take_lock(
         try:
             return _take_once(folder, force)
         except RunBusy as busy:
-            if busy.drives or not busy.pid or busy.host not in ("", os.uname().nodename):
+            if isinstance(busy, RunDriven) or not busy.pid or busy.host not in ("", os.uname().nodename):
                 raise  # nobody knows how long that takes: a command signs, and is done in a moment
             if number == _SILENT_TRIES and tell:
                 tell(f"waiting: {busy}")

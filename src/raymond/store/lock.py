@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from raymond import errors
-from raymond.errors import JournalError, RunBusy
+from raymond.errors import JournalError, RunBusy, RunDriven
 from raymond.store import home, run_folder
 from raymond.store.run_folder import ID_FORM, JOURNAL, RunFolder
 from raymond.system import files, folders, locks
@@ -274,18 +274,18 @@ def _busy(folder: RunFolder) -> RunBusy:
 def _driven_by_another(folder: RunFolder, holder: Holder) -> RunBusy:
     """One that takes requests drives the run; another one that has signed may only write something down."""
     who, does = f"process {holder.pid}" if holder.pid else "an unknown process", "holds the lock of"
+    kind = RunDriven if holder.socket else RunBusy
     if holder.socket:
         does, hint = "drives", f"`raymond stop {folder.id}` stops it; `raymond status {folder.id}` shows what it does"
     elif holder.pid:
         hint = f"try again in a moment; if it hangs: kill {holder.pid}"
     else:
         hint = f"try again in a moment; if it drives the run, `raymond stop {folder.id}` stops it"
-    return RunBusy(
+    return kind(
         f"{who} {does} {folder.id}" + (f" on {holder.host}" if _is_elsewhere(holder) else ""),
         path=folder.journal,
         pid=holder.pid,
         host=holder.host,
-        drives=bool(holder.socket),
         hint=hint,
     )
 
