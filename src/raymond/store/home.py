@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,25 +18,27 @@ UNPACKED = "work"
 """The folder that workflows are unpacked to for their scripts."""
 
 
+class Inside:
+    """What a folder has under a name; read from that folder, it is its path."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: Any, _: object) -> str:
+        return f"{folder.path}/{self._name}"
+
+
 class Home(Struct, frozen=True):
     """The folder and what is directly in it."""
 
     path: str
 
-    @property
-    def projects(self) -> str:
-        """A folder for each project."""
-        return f"{self.path}/projects"
-
-    @property
-    def sources(self) -> str:
-        """The snapshots of workflows, each named for its digest."""
-        return f"{self.path}/sources"
-
-    @property
-    def work(self) -> str:
-        """Unpacked workflows, each named for its digest."""
-        return f"{self.path}/{UNPACKED}"
+    projects = Inside("projects")
+    """A folder for each project."""
+    sources = Inside("sources")
+    """The snapshots of workflows, each named for its digest."""
+    work = Inside(UNPACKED)
+    """Unpacked workflows, each named for its digest."""
 
     def make(self) -> None:
         """Create what is missing."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond.errors import JournalError, RunExists, RunNotFound
 from raymond.patterns import regex
-from raymond.store.home import Home
+from raymond.store.home import Home, Inside
 from raymond.system import files, folders
 
 BEYOND_REPAIR = "this cannot be repaired: restore a copy of the file, or move its folder away"
@@ -22,7 +22,7 @@ SETTLED = "settled"
 
 
 class RunFolder(Struct, frozen=True):
-    """The paths in the folder of run `id`."""
+    """The folder of run `id`, and the paths in it."""
 
     home: Home
     path: str
@@ -32,110 +32,48 @@ class RunFolder(Struct, frozen=True):
         """A path in the folder."""
         return "/".join((self.path, *names))
 
-    @property
-    def journal(self) -> str:
-        """The truth about the run; whoever drives it holds its lock."""
-        return f"{self.path}/{JOURNAL}"
-
-    @property
-    def source(self) -> str:
-        """The snapshot of its workflow."""
-        return f"{self.path}/source.zip"
-
-    @property
-    def driver(self) -> str:
-        """Who drives it."""
-        return f"{self.path}/driver.json"
-
-    @property
-    def state(self) -> str:
-        """The state file: a cache of what the journal says, for `list`."""
-        return f"{self.path}/state.json"
-
-    @property
-    def snapshot(self) -> str:
-        """The folded run: a cache too."""
-        return f"{self.path}/snapshot"
-
-    @property
-    def inbox(self) -> str:
-        """Requests for whoever drives it."""
-        return f"{self.path}/inbox"
-
-    @property
-    def socket(self) -> str:
-        """Where whoever drives it takes requests, and sees who sent them."""
-        return f"{self.path}/socket"
-
-    @property
-    def spool(self) -> str:
-        """What running turns print."""
-        return f"{self.path}/spool"
-
-    @property
-    def seals(self) -> str:
-        """What decides the checks of its visits."""
-        return f"{self.path}/seals"
-
-    @property
-    def workspace(self) -> str:
-        """The trees that its agents work in, if they have one."""
-        return f"{self.path}/workspace"
-
-    @property
-    def transcripts(self) -> str:
-        """What each step was sent and said."""
-        return f"{self.path}/transcripts"
-
-    @property
-    def blobs(self) -> str:
-        """Long texts of the journal."""
-        return f"{self.path}/blobs"
-
-    @property
-    def sessions(self) -> str:
-        """Conversations of the scripted backend."""
-        return f"{self.path}/sessions"
-
-    @property
-    def set_aside(self) -> str:
-        """Of a loop: the items that wait for a person, one in each line, or SETTLED."""
-        return f"{self.path}/loop/set-aside"
-
-    @property
-    def revised(self) -> str:
-        """Of a loop that is over: what it came to since a person decided about items that it had set aside."""
-        return f"{self.path}/loop/revised"
-
-    @property
-    def log(self) -> str:
-        """What a background driver says."""
-        return f"{self.path}/log"
-
-    @property
-    def pids(self) -> str:
-        """The processes of its steps, where there is no /proc."""
-        return f"{self.path}/pids"
-
-    @property
-    def noted(self) -> str:
-        """The processes that its driver has seen, for whoever ends what is left of them when it is killed."""
-        return f"{self.path}/processes"
-
-    @property
-    def cgroups(self) -> str:
-        """The cgroups that its drivers have made, for the same purpose."""
-        return f"{self.path}/cgroups"
-
-    @property
-    def beat(self) -> str:
-        """Touched every second by a driver whose time is limited."""
-        return f"{self.path}/beat"
-
-    @property
-    def moves(self) -> str:
-        """Which project it belonged to in each directory that it was moved from."""
-        return f"{self.path}/moves.json"
+    journal = Inside(JOURNAL)
+    """The truth about the run; whoever drives it holds its lock."""
+    source = Inside("source.zip")
+    """The snapshot of its workflow."""
+    driver = Inside("driver.json")
+    """Who drives it."""
+    state = Inside("state.json")
+    """The state file: a cache of what the journal says, for `list`."""
+    snapshot = Inside("snapshot")
+    """The folded run: a cache too."""
+    inbox = Inside("inbox")
+    """Requests for whoever drives it."""
+    socket = Inside("socket")
+    """Where whoever drives it takes requests, and sees who sent them."""
+    spool = Inside("spool")
+    """What running turns print."""
+    seals = Inside("seals")
+    """What decides the checks of its visits."""
+    workspace = Inside("workspace")
+    """The trees that its agents work in, if they have one."""
+    transcripts = Inside("transcripts")
+    """What each step was sent and said."""
+    blobs = Inside("blobs")
+    """Long texts of the journal."""
+    sessions = Inside("sessions")
+    """Conversations of the scripted backend."""
+    set_aside = Inside("loop/set-aside")
+    """Of a loop: the items that wait for a person, one in each line, or SETTLED."""
+    revised = Inside("loop/revised")
+    """Of a loop that is over: what it came to since a person decided about items that it had set aside."""
+    log = Inside("log")
+    """What a background driver says."""
+    pids = Inside("pids")
+    """The processes of its steps, where there is no /proc."""
+    noted = Inside("processes")
+    """The processes that its driver has seen, for whoever ends what is left of them when it is killed."""
+    cgroups = Inside("cgroups")
+    """The cgroups that its drivers have made, for the same purpose."""
+    beat = Inside("beat")
+    """Touched every second by a driver whose time is limited."""
+    moves = Inside("moves.json")
+    """Which project it belonged to in each directory that it was moved from."""
 
     @property
     def exists(self) -> bool:
