@@ -9,6 +9,7 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -18,7 +19,6 @@ from raymond.store import home
 from raymond.system import bash, files, programs
 
 VERSIONS_FILE = "versions.json"
-_MAX_VERSIONS_BYTES = 1 << 20
 _SMALL_PROGRAM = 1 << 20
 """Bytes; Claude Code and Codex have more."""
 _SECONDS_KEPT = 600
@@ -26,8 +26,10 @@ _SECONDS_KEPT = 600
 _ASKED = "asked"
 
 VERDICTS_FILE = "scripts.json"
-_MAX_VERDICTS_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _MOST_SCRIPTS = 2000
+
+_Kept = TypeVar("_Kept")
 
 
 # The versions of agents' programs, remembered by path, size and times of change: asking one takes a while
@@ -41,14 +43,14 @@ def checked_version(path: str, title: str, oldest: tuple[int, ...], without: tup
         said, problem = programs.version(path, without)
         if problem:
             return said, problem
-        _keep_versions(known | {path: {mark: said, _ASKED: str(int(time.time()))}})
+        _remember(VERSIONS_FILE, known | {path: {mark: said, _ASKED: str(int(time.time()))}})
     return said, programs.too_old(path, said, title, oldest)
 
 
 def forget_versions() -> None:
     """Ask every program anew: for whoever wants to know what is true now."""
     with contextlib.suppress(OSError, Error):
-        os.unlink(_versions_path())
+        os.unlink(_path(VERSIONS_FILE))
 
 
 def _program_mark(path: str) -> str:
@@ -71,25 +73,9 @@ def _starts_another(path: str) -> bool:
     return True
 
 
-def _versions_path() -> str:
-    return f"{home.find().path}/{VERSIONS_FILE}"
-
-
 def _known_versions() -> dict[str, dict[str, str]]:
     """Path -> what the file was like -> what it said; and when it was asked."""
-    try:
-        return msgspec.json.decode(
-            files.contents(_versions_path(), _MAX_VERSIONS_BYTES), type=dict[str, dict[str, str]]
-        )
-    except (OSError, msgspec.DecodeError, Error):
-        return {}
-
-
-def _keep_versions(known: dict[str, dict[str, str]]) -> None:
-    """Only a cache: where it cannot be written, the program is asked again."""
-    with contextlib.suppress(OSError, Error):
-        if os.path.isdir(os.path.dirname(_versions_path())):
-            files.replace(_versions_path(), msgspec.json.encode(known))
+    return _remembered(VERSIONS_FILE, dict[str, dict[str, str]])
 
 
 # What bash said about scripts
@@ -97,12 +83,12 @@ def _keep_versions(known: dict[str, dict[str, str]]) -> None:
 
 def complaints(texts: Mapping[str, str]) -> dict[str, str]:
     """What bash says about each script it does not like; it is asked about those that it has not read yet."""
-    known = _known_verdicts()
+    known = _remembered(VERDICTS_FILE, dict[str, str])  # by the hash of a script; nothing for one that is well
     keys = {name: _script_key(text) for name, text in texts.items()}
     new = bash.verdicts({name: text for name, text in texts.items() if keys[name] not in known})
     if new:
         known |= {keys[name]: said for name, said in new.items()}
-        _keep_verdicts(dict(list(known.items())[-_MOST_SCRIPTS:]))
+        _remember(VERDICTS_FILE, dict(list(known.items())[-_MOST_SCRIPTS:]))
     return {name: said for name, key in keys.items() if (said := known.get(key, ""))}
 
 
@@ -110,20 +96,21 @@ def _script_key(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _verdicts_path() -> str:
-    return f"{home.find().path}/{VERDICTS_FILE}"
+# Their files, which are only caches: where one cannot be read or written, the program is asked again
 
 
-def _known_verdicts() -> dict[str, str]:
-    """The hash of a script -> what bash said; nothing for one that is well."""
+def _path(name: str) -> str:
+    return f"{home.find().path}/{name}"
+
+
+def _remembered(name: str, kind: type[_Kept]) -> _Kept:
     try:
-        return msgspec.json.decode(files.contents(_verdicts_path(), _MAX_VERDICTS_BYTES), type=dict[str, str])
+        return msgspec.json.decode(files.contents(_path(name), _MAX_BYTES), type=kind)
     except (OSError, msgspec.DecodeError, Error):
-        return {}
+        return kind()
 
 
-def _keep_verdicts(known: dict[str, str]) -> None:
-    """Only a cache: where it cannot be written, bash is asked again."""
+def _remember(name: str, known: Mapping[str, object]) -> None:
     with contextlib.suppress(OSError, Error):
-        if os.path.isdir(os.path.dirname(_verdicts_path())):
-            files.replace(_verdicts_path(), msgspec.json.encode(known))
+        if os.path.isdir(os.path.dirname(_path(name))):
+            files.replace(_path(name), msgspec.json.encode(known))
