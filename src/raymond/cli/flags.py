@@ -255,51 +255,23 @@ _KEPT = [replace(row, default=None) for row in flag_rows(Options, RESUME, CHANGE
 _RESUMING = [*flag_rows(ResumeFlags, START), *_KEPT, *flag_rows(ShowFlags, START)]
 
 
-def starting(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
-    """The flags of `run`, handed over as one value."""
+def _handed_over(kind: type[_Flags], flags: Sequence[Any], **always: Any) -> Callable[[Callable[..., int]], Any]:
+    """Give a command these flags: those of `kind` as one value, and what else it takes by name."""
+    names = {*OPTIONS, *rows(ShowFlags), *rows(kind)}
 
-    def call(path: str, **given: Any) -> int:
-        return command(path, _read_flags(StartFlags, given))
+    def decorate(command: Callable[..., int]) -> Any:
+        def call(**typed: Any) -> int:
+            own = {name: typed.pop(name) for name in [*typed] if name not in names}
+            return command(given=_read_flags(kind, typed | always), **own)
 
-    return _documented([_WORKFLOW, *_starting(START, RUN)], call, command)
-
-
-def starting_once(command: Callable[[str, StartFlags], int]) -> Callable[..., int]:
-    """The flags of `start`, handed over as one value: those of `run`, always in the background."""
-
-    def call(path: str, **given: Any) -> int:
-        return command(path, _read_flags(StartFlags, given | {"detach": True}))
-
-    return _documented([_WORKFLOW, *_starting(START, RUN, instead=_ONCE)], call, command)
-
-
-def looping(own: Sequence[Any]) -> Callable[..., Any]:
-    """The flags of a loop: its `own`, and those of `run` that are for loops, too."""
-
-    def decorate(command: Callable[..., int]) -> Callable[..., int]:
-        def call(**given: Any) -> int:
-            mine = {name: given.pop(name) for name in list(given) if name not in _SHARED}
-            return command(_read_flags(StartFlags, given), **mine)
-
-        return _documented([*own, *_starting(START)], call, command)
+        call.__doc__ = command.__doc__
+        for add in reversed(flags):
+            call = add(call)
+        return call
 
     return decorate
 
 
-def continuing(*own: Any) -> Callable[..., Any]:
-    """Limits and flags about who is told, handed over as one value, besides a command's `own`."""
-
-    def decorate(command: Callable[..., int]) -> Callable[..., int]:
-        def call(**given: Any) -> int:
-            mine = {name: given.pop(name) for name in list(given) if name not in _SHARED}
-            return command(_read_flags(ResumeFlags, given), **mine)
-
-        return _documented([*own, *map(flag_of, [*_CONTINUED, *flag_rows(ShowFlags, START)])], call, command)
-
-    return decorate
-
-
-_SHARED = {name for kind in (Options, StartFlags, ShowFlags) for name in rows(kind)}
 _CONTINUED = [
     replace(row, often=False) for row in _KEPT if START in row.where and row.name not in ("strict", "trust_project")
 ]
@@ -308,18 +280,28 @@ CONTINUED = frozenset([*(row.name for row in _CONTINUED), *rows(ShowFlags)])
 """The names of the flags of a start that count, too, for a loop that was cut off."""
 
 
-def as_resumption(given: StartFlags) -> ResumeFlags:
+def as_resumption(given: StartFlags, *, yes: bool) -> ResumeFlags:
     """The flags of a start that also count when a loop that was cut off is resumed instead."""
-    return ResumeFlags(run={name: value for name, value in given.run.items() if name in CONTINUED}, show=given.show)
+    run = {name: value for name, value in given.run.items() if name in CONTINUED}
+    return ResumeFlags(run=run, show=given.show, yes=yes)
 
 
-def resuming(command: Callable[[str | None, ResumeFlags], int]) -> Callable[..., int]:
-    """The flags of `resume`, handed over as one value."""
+starting = _handed_over(StartFlags, [_WORKFLOW, *_starting(START, RUN)])
+"""The flags of `run`."""
+starting_once = _handed_over(StartFlags, [_WORKFLOW, *_starting(START, RUN, instead=_ONCE)], detach=True)
+"""The flags of `start`: those of `run`, always in the background."""
+resuming = _handed_over(ResumeFlags, [*map(flag_of, _RESUMING)])
+"""The flags of `resume`."""
 
-    def call(id_: str | None, **given: Any) -> int:
-        return command(id_, _read_flags(ResumeFlags, given))
 
-    return _documented([*map(flag_of, _RESUMING)], call, command)
+def looping(own: Sequence[Any]) -> Callable[[Callable[..., int]], Any]:
+    """The flags of a loop: its `own`, and those of `run` that are for loops, too."""
+    return _handed_over(StartFlags, [*own, *_starting(START)])
+
+
+def continuing(*own: Any) -> Callable[[Callable[..., int]], Any]:
+    """Limits and flags about who is told, for a loop that continues, besides a command's `own`."""
+    return _handed_over(ResumeFlags, [*own, *map(flag_of, [*_CONTINUED, *flag_rows(ShowFlags, START)])])
 
 
 def _read_flags(kind: type[_Flags], given: dict[str, Any]) -> _Flags:
@@ -327,13 +309,6 @@ def _read_flags(kind: type[_Flags], given: dict[str, Any]) -> _Flags:
     run["notify"] = tuple(map(arguments.notify_target, run.get("notify", ())))
     show = {name: given.pop(name) for name in rows(ShowFlags)}
     return kind(run=run, show=ShowFlags(notify=run["notify"], **show), **given)
-
-
-def _documented(decorators: Sequence[Any], call: Callable[..., int], command: Callable[..., int]) -> Callable[..., int]:
-    call.__doc__ = command.__doc__
-    for decorate in reversed(decorators):
-        call = decorate(call)
-    return call
 
 
 def options(flags: StartFlags) -> Options:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -17,18 +18,42 @@ from raymond.loops import person, starting
 from raymond.loops.settings import SESSION, STORIES, TASKS
 
 
-@click.group("continuous-session", context_settings=HELP_NAMES, no_args_is_help=False)
+def _items(loop: str, opens: str) -> Callable[[Callable[[], None]], click.Group]:
+    """The group of a loop over items, with its start; `opens` is how a person gets at them."""
+
+    def decorate(about: Callable[[], None]) -> click.Group:
+        group = click.group(loop, context_settings=HELP_NAMES, no_args_is_help=False)(about)
+
+        @group.command("start", cls=Command)
+        @flags.looping(loop_start.own_flags(loop))
+        def start(given: StartFlags, **own: Any) -> int:
+            """Start the loop, or resume the one that was cut off here."""
+            return Start(loop, given, own, opens)()
+
+        return group
+
+    return decorate
+
+
+@_items(SESSION, "raymond continuous-session edit opens the queue")
 def continuous_session() -> None:
     """Work through the `## Next Steps` of the newest session log: one item per fresh session, each one checked, then
     committed.
     """
 
 
-@continuous_session.command("start", cls=Command)
-@flags.looping(loop_start.own_flags(SESSION))
-def start_sessions(given: StartFlags, **own: Any) -> int:
-    """Start the loop, or resume the one that was cut off here."""
-    return Start(SESSION, given, own, "raymond continuous-session edit opens the queue")()
+@_items(TASKS, "the tasks are in docs/implementation")
+def task_loop() -> None:
+    """Work through the tasks in docs/implementation/N-AREA/N.M-TOPIC.md that nobody has verified: one per fresh
+    session, each one checked, then committed and marked in its spec.
+    """
+
+
+@_items(STORIES, "the stories are in docs/prd.md")
+def story_loop() -> None:
+    """Work through the stories in docs/prd.md that do not pass: each one is checked, then committed, and
+    docs/prd-status.json says so.
+    """
 
 
 @continuous_session.command("edit")
@@ -67,44 +92,9 @@ def learn(text: str, docs: str) -> int:
     return 0
 
 
-loop_commands.add_to(continuous_session, SESSION, starting.WORKFLOW)
-loop_commands.add_internal_mode(continuous_session, SESSION)
-
-
-@click.group("task-loop", context_settings=HELP_NAMES, no_args_is_help=False)
-def task_loop() -> None:
-    """Work through the tasks in docs/implementation/N-AREA/N.M-TOPIC.md that nobody has verified: one per fresh
-    session, each one checked, then committed and marked in its spec.
-    """
-
-
-@task_loop.command("start", cls=Command)
-@flags.looping(loop_start.own_flags(TASKS))
-def start_tasks(given: StartFlags, **own: Any) -> int:
-    """Start the loop, or resume the one that was cut off here."""
-    return Start(TASKS, given, own, "the tasks are in docs/implementation")()
-
-
-loop_commands.add_to(task_loop, TASKS, starting.WORKFLOW)
-loop_commands.add_internal_mode(task_loop, TASKS)
-
-
-@click.group("story-loop", context_settings=HELP_NAMES, no_args_is_help=False)
-def story_loop() -> None:
-    """Work through the stories in docs/prd.md that do not pass: each one is checked, then committed, and
-    docs/prd-status.json says so.
-    """
-
-
-@story_loop.command("start", cls=Command)
-@flags.looping(loop_start.own_flags(STORIES))
-def start_stories(given: StartFlags, **own: Any) -> int:
-    """Start the loop, or resume the one that was cut off here."""
-    return Start(STORIES, given, own, "the stories are in docs/prd.md")()
-
-
-loop_commands.add_to(story_loop, STORIES, starting.WORKFLOW)
-loop_commands.add_internal_mode(story_loop, STORIES)
+for _group in (continuous_session, task_loop, story_loop):
+    loop_commands.add_to(_group, _group.name or "", starting.WORKFLOW)
+    loop_commands.add_internal_mode(_group, _group.name or "")
 story_loop.commands.pop("status")
 
 

@@ -70,9 +70,9 @@ def add_to(group: click.Group, loop: str, workflow: str) -> None:
 
     @group.command("resume", cls=Command)
     @flags.continuing(DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
-    def resume(given: ResumeFlags, docs: str, yes: bool) -> int:
+    def resume(given: ResumeFlags, docs: str) -> int:
         """Continue the loop that was paused or cut off."""
-        return loop_verbs.resume_or_say(loop, docs, given, yes=yes)
+        return loop_verbs.resume_or_say(loop, docs, given)
 
     if loop in (TASKS, STORIES):
 

@@ -221,7 +221,7 @@ class Start:
             loop_verbs.give_up(found, self.loop)
         if found.status in ("complete", "failed"):
             return None
-        return loop_verbs.take_up(found, self.loop, flags.as_resumption(self.given), yes=self.own["yes"])
+        return loop_verbs.take_up(found, self.loop, flags.as_resumption(self.given, yes=self.own["yes"]))
 
     def _introduce(self, handle: RunHandle, settings: Settings, agenda: Agenda, draft: Draft) -> None:
         """Say what begins."""

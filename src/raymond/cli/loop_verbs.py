@@ -132,7 +132,7 @@ def stop_it(loop: LoopRun, end: Callable[[LoopRun], str]) -> int:
     return 0
 
 
-def resume(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int | None:
+def resume(loop: str, docs: str, given: ResumeFlags) -> int | None:
     """Take up the loop that was cut off; None when there is none that could be."""
     _, found = find(loop, docs)
     if found and found.is_unconcluded:
@@ -145,7 +145,7 @@ def resume(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int | None
         return 0
     if found.loop is None:
         raise UsageError(foreign(found), hint=f"raymond {loop} start goes on with what the documents here say")
-    code = take_up(found, loop, given, yes=yes, answers=True)
+    code = take_up(found, loop, given, answers=True)
     return 0 if code is None else code
 
 
@@ -155,9 +155,9 @@ def conclude(found: Found, show: ShowFlags) -> int:
     return ending.tell(found.loop.project, found.loop.run, as_json=show.as_json)
 
 
-def resume_or_say(loop: str, docs: str, given: ResumeFlags, *, yes: bool) -> int:
+def resume_or_say(loop: str, docs: str, given: ResumeFlags) -> int:
     """The same, or say that there is none."""
-    code = resume(loop, docs, given, yes=yes)
+    code = resume(loop, docs, given)
     if code is None:
         _say_none(preflight.folder_here(docs, needs_git=False), loop)
     return code or 0
@@ -180,7 +180,7 @@ def introduce(handle: RunHandle) -> None:
         tell("agents may edit files, but Bash is denied under acceptEdits; --allow-tool Bash allows it")
 
 
-def take_up(found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: bool = False) -> int | None:
+def take_up(found: Found, loop: str, given: ResumeFlags, *, answers: bool = False) -> int | None:
     """Ask whether to resume what was found, and do so; None when a new loop is to begin.
 
     `answers`: whoever asks for it has seen that the loop waits for a person, and wants it to go on.
@@ -205,7 +205,7 @@ def take_up(found: Found, loop: str, given: ResumeFlags, *, yes: bool, answers: 
         starting.check_alone(found.loop.project, found.checkout, found.loop.settings)
     status = found.status if found.status in resuming.QUESTIONS else "running"
     question = resuming.QUESTIONS[status].format(unit=UNITS[loop], session=found.session, most=found.most or "any")
-    if not prompt.agrees(question, yes=yes):
+    if not prompt.agrees(question, yes=given.yes):
         if answers:
             tell("nothing was resumed; everything stays as it is")
             return 1

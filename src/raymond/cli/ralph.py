@@ -73,7 +73,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     if found and is_same and found.status == "failed" and not given.dry_run:
         loop_verbs.give_up(found, RALPH)
     if found and is_same and found.status not in ("complete", "failed") and not given.dry_run:
-        code = loop_verbs.take_up(found, RALPH, flags.as_resumption(given), yes=own["yes"])
+        code = loop_verbs.take_up(found, RALPH, flags.as_resumption(given, yes=own["yes"]))
         if code is not None:
             return code
     preflight.check_gate(settings)
