@@ -83,7 +83,7 @@ def test_a_request_refused_after_a_driver_died_leaves_its_step_as_it_was(asking:
 
     assert isinstance(refused, Refusal)
     assert Path(project.run(id).journal).read_bytes() == before
-    paused = request.pause(project, id, "main")
+    paused = request.ask(project, id, "pause", agent="main")
     assert paused == Refusal("not_driven", "r is not running: main was interrupted")
 
 

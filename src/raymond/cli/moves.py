@@ -1,5 +1,7 @@
 """What the flags of `raymond resume` ask of a run: which go together, a move of one agent, other limits."""
 
+from functools import partial
+
 from raymond.cli import delivery, texts
 from raymond.cli.flags import ResumeFlags
 from raymond.control import naming, request
@@ -67,13 +69,9 @@ def request_for(run: RunHandle, given: ResumeFlags) -> str:
 
 
 def _move(run: RunHandle, given: ResumeFlags, agent: str) -> Delivery:
-    where = (run.project, run.id, agent)
+    ask = partial(request.ask, run.project, run.id, agent=agent, force=given.force, face=Lines())
     if given.goto is not None:
-        text = texts.text(given.input_ or "", "--input", texts.SENT)
-        return request.move(*where, given.goto, text, force=given.force, face=Lines())
+        return ask("move", state=given.goto, text=texts.text(given.input_ or "", "--input", texts.SENT))
     if given.result is not None:
-        text = texts.text(given.result, "--result", texts.SENT)
-        return request.finish(*where, text, force=given.force, face=Lines())
-    if given.retry:
-        return request.retry(*where, fresh=given.fresh, force=given.force, face=Lines())
-    return request.give_up(*where, force=given.force, face=Lines())
+        return ask("result", text=texts.text(given.result, "--result", texts.SENT))
+    return ask("retry", fresh=given.fresh) if given.retry else ask("give_up")

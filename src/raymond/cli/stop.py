@@ -50,7 +50,7 @@ def _stop(run: RunHandle, *, now: bool, agent: str | None = None) -> int:
         return loop_verbs.stop_it(LoopRun(project, run.read()), loop_commands.end_between_items)
     if agent:
         agent = naming.agent_meant(project, id, agent)
-        done = request.pause(project, id, agent, now=now, face=face)
+        done = request.ask(project, id, "pause", agent=agent, now=now, face=face)
     else:
         done = request.stop(project, id, now=now, face=face)
     what = f"{agent} of {id} is paused" if agent else f"{id} is stopped"

@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic, sleep, time
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +28,7 @@ from raymond.machine.events import Decision, Event, LeftoversEnded, RequestTaken
 from raymond.machine.evolve import apply
 from raymond.machine.inputs import Spending
 from raymond.machine.placed_workflow import PlacedWorkflow
-from raymond.machine.requests import Request
+from raymond.machine.requests import Kind, Request
 from raymond.machine.run import Run
 from raymond.machine.sender import FOR_STEPS
 from raymond.redaction import Secrets
@@ -437,9 +437,7 @@ def answer(
     if refused:
         return refused
     number = question or (asked.number if asked else 0)
-    return deliver(
-        project, id, Request(id=_new_id(), kind="answer", agent=agent, text=text, question=number), face=face
-    )
+    return ask(project, id, "answer", agent=agent, text=text, question=number, face=face)
 
 
 def _why_unanswered(asked: Question, id: str, seen: Mapping[str, str], unseen: bool) -> Refusal | None:
@@ -465,63 +463,34 @@ def _open_question(project: Project, id: str, agent: str) -> Question | None:
     return found[0] if len(found) == 1 else None
 
 
-def review(
-    project: Project, id: str, agent: str, digest: str, *, accepted: bool, text: str = "", face: Face | None = None
+def ask(
+    project: Project, id: str, kind: Kind, *, force: bool = False, face: Face | None = None, **about: Any
 ) -> Delivery:
-    """Say whether the change of a check that `digest` stands for is right."""
-    kind: Literal["accept", "reject"] = "accept" if accepted else "reject"
-    return deliver(project, id, Request(id=_new_id(), kind=kind, agent=agent, digest=digest, text=text), face=face)
+    """Ask `kind` of a run; `about` are the fields of the request that say more."""
+    return deliver(project, id, Request(id=_new_id(), kind=kind, **about), force=force, face=face)
 
 
 def cancel(project: Project, id: str, *, force: bool = False, face: Face | None = None) -> Delivery:
     """End the run for good: its running steps are ended, and it cannot be resumed."""
-    return deliver(project, id, Request(id=_new_id(), kind="cancel"), force=force, face=face)
+    return ask(project, id, "cancel", force=force, face=face)
 
 
 def stop(project: Project, id: str, *, now: bool = False, face: Face | None = None) -> Delivery:
     """Let running steps finish and start nothing new; with `now`, stop them."""
-    return deliver(project, id, Request(id=_new_id(), kind="stop", now=now), face=face)
+    return ask(project, id, "stop", now=now, face=face)
 
 
-def pause(project: Project, id: str, agent: str, *, now: bool = False, face: Face | None = None) -> Delivery:
-    """End the step of one agent and pause it; the others continue."""
-    return deliver(project, id, Request(id=_new_id(), kind="pause", agent=agent, now=now), face=face)
-
-
-def move(
-    project: Project, id: str, agent: str, state: str, text: str, *, force: bool = False, face: Face | None = None
-) -> Delivery:
-    """Send `agent` to `state` with `text` as its input."""
-    arguments.check_text(text, "the input")
-    request = Request(id=_new_id(), kind="move", agent=agent, state=state, text=text)
-    return deliver(project, id, request, force=force, face=face)
-
-
-def finish(
-    project: Project, id: str, agent: str, text: str, *, force: bool = False, face: Face | None = None
-) -> Delivery:
+def finish(project: Project, id: str, agent: str, text: str) -> Delivery:
     """Let `agent` return `text`."""
     arguments.check_text(text, "the result")
-    return deliver(project, id, Request(id=_new_id(), kind="result", agent=agent, text=text), force=force, face=face)
-
-
-def retry(
-    project: Project, id: str, agent: str, *, fresh: bool = False, force: bool = False, face: Face | None = None
-) -> Delivery:
-    """Let `agent` try again; with `fresh`, without its conversation."""
-    return deliver(project, id, Request(id=_new_id(), kind="retry", agent=agent, fresh=fresh), force=force, face=face)
-
-
-def give_up(project: Project, id: str, agent: str, *, force: bool = False, face: Face | None = None) -> Delivery:
-    """Let `agent` fail for good."""
-    return deliver(project, id, Request(id=_new_id(), kind="give_up", agent=agent), force=force, face=face)
+    return ask(project, id, "result", agent=agent, text=text)
 
 
 def check_resume(project: Project, start: RunStarted) -> None:
     """Refuse to let a step resume a run that it may not; that it tried is journaled."""
     refused = inside.refusal(start, "resume")
     if refused:
-        deliver(project, start.workflow_id, Request(id=_new_id(), kind="resume"))
+        ask(project, start.workflow_id, "resume")
         raise UsageError(refused.reason, hint=refused.hint)
 
 
@@ -538,7 +507,7 @@ def change_limits(
     config.load(project.tree, flags={name: value for name, value in given.items() if name in KEYS})
     given["allowed_tools"] = given.pop("allow_tools", [])
     given["roots"] = [arguments.real_root(root) for root in given.get("roots", ())]
-    return deliver(project, id, Request(id=_new_id(), kind="limits", **given), force=force, face=face)
+    return ask(project, id, "limits", force=force, face=face, **given)
 
 
 def _new_id() -> str:

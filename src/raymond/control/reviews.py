@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from raymond.control import arguments, left_requests, request, runs
 from raymond.control.request import Delivery
-from raymond.drivers.face import Face
 from raymond.machine.agent import Agent
+from raymond.machine.requests import Kind
 from raymond.machine.run import Run
 from raymond.store import journal, transcripts
 from raymond.store.project import Project
@@ -99,9 +99,8 @@ def _read(path: str) -> str:
         return ""
 
 
-def decide(
-    project: Project, id: str, review: Review, *, accepted: bool, reason: str = "", face: Face | None = None
-) -> Delivery:
+def decide(project: Project, id: str, review: Review, *, accepted: bool, reason: str = "") -> Delivery:
     """Accept the change that `review` shows, or reject it and say why."""
     arguments.check_text(reason, "the reason")
-    return request.review(project, id, review.agent, review.digest, accepted=accepted, text=reason, face=face)
+    kind: Kind = "accept" if accepted else "reject"
+    return request.ask(project, id, kind, agent=review.agent, digest=review.digest, text=reason)
