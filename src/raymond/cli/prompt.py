@@ -20,8 +20,6 @@ from raymond.text import visible
 _SETTLED = 0.05
 """Seconds in which the rest of a paste arrives."""
 
-_YES, _NO = ("", "y", "yes"), ("n", "no")
-
 _RUN_COLUMNS = (Column(right=True), *naming.COLUMNS)
 _MAX_RUNS = 30
 """Runs that are offered."""
@@ -59,7 +57,7 @@ def _forget() -> None:
     import termios
 
     with contextlib.suppress(termios.error):
-        termios.tcflush(0, termios.TCIFLUSH)
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def asker() -> Callable[[str, tuple[str, ...]], str] | None:
@@ -76,22 +74,31 @@ def _choose(question: str, answers: tuple[str, ...]) -> str:
 
 
 def agrees(question: str, *, yes: bool) -> bool:
-    """Whether a person wants it; without one at a terminal, yes."""
+    """Whether a person wants it; without one at a terminal, and without a word, yes."""
     if yes or not can_ask():
         print(said(f"{question} yes", sys.stderr), file=sys.stderr)
         return True
-    while True:
-        typed = _ask_or_abort(f"{question} ")
-        if typed in (*_YES, *_NO):
-            return typed in _YES
+    return _yes_or_no(question, _ask_or_abort, otherwise=True)
 
 
 def wants(question: str) -> bool:
     """Whether the person at this terminal wants it; without a word, no."""
+    return _yes_or_no(question, _ask_or_abort, otherwise=False)
+
+
+def agrees_on_stderr(question: str) -> bool:
+    """Whether a person says yes."""
+    return _yes_or_no(f"{question} [y/n]", ask_on_stderr)
+
+
+def _yes_or_no(question: str, ask: Callable[[str], str], *, otherwise: bool | None = None) -> bool:
+    """What a person says; without a word `otherwise`, unless that is None. Anything else is asked again."""
     while True:
-        typed = _ask_or_abort(f"{question} ")
-        if typed in ("", *_NO, *_YES):
-            return typed in _YES and typed != ""
+        typed = ask(f"{question} ").casefold()
+        if typed in ("y", "yes", "n", "no"):
+            return typed.startswith("y")
+        if not typed and otherwise is not None:
+            return otherwise
 
 
 def _ask_or_abort(question: str) -> str:
@@ -130,9 +137,7 @@ def pick_run(several: SeveralRuns) -> RunRow:
 
 def ask_on_stderr(question: str) -> str:
     """What a person types, without blanks around it; what was typed before the question was shown does not count."""
-    import termios
-
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    _forget()
     sys.stderr.write(question)
     sys.stderr.flush()
     typed = b""
@@ -142,14 +147,6 @@ def ask_on_stderr(question: str) -> str:
             raise click.Abort
         typed += piece
     return typed.decode("utf-8", "replace").strip()
-
-
-def agrees_on_stderr(question: str) -> bool:
-    """Whether a person says yes."""
-    while True:
-        typed = ask_on_stderr(f"{question} [y/n] ").lower()
-        if typed in ("y", "yes", "n", "no"):
-            return typed.startswith("y")
 
 
 def agrees_to_all(verb: str, count: int, *, yes: bool, alone: bool) -> bool:
