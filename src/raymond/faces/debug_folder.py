@@ -44,6 +44,7 @@ from raymond.machine.events import (
     StepStarted,
     WaitEnded,
     WaitStarted,
+    is_entry,
 )
 from raymond.machine.evolve import fold, is_by_driver
 from raymond.machine.run import Run
@@ -166,10 +167,6 @@ class Folder(Quiet):
         match event:
             case RunStarted():
                 self._authored = event.scope_dir
-            case AgentStarted():
-                self._states[event.agent] = event.state
-                how = f"fork by {event.parent}" if event.parent else "start"
-                self._log(at, event.agent, f"-> {event.state} ({how})", None)
             case RunResumed():
                 self._put(at, "run", "resumed")
             case RunStopped():
@@ -182,64 +179,55 @@ class Folder(Quiet):
             case StepEnded():
                 self._total += event.cost
                 self._keep(event)
-                self._end(event, at)
+                if why := self._repeats(event):
+                    self._log(at, event.agent, f"{self._states.get(event.agent, '?')} {why}", event)
+            case _:
+                if told := self._follow(event, by):
+                    agent, text = told
+                    self._log(at, agent, text, spent.get(agent), event)
+
+    def _follow(self, event: Event, by: str) -> tuple[str, str] | None:
+        """Note where an agent goes; which one, and how that is told."""
+        was = self._states.get(getattr(event, "agent", ""), "?")
+        if is_entry(event):
+            self._states[event.agent] = event.state
+            self._reminders.pop(event.agent, None)
+        match event:
+            case AgentStarted():
+                return event.agent, f"-> {event.state} ({f'fork by {event.parent}' if event.parent else 'start'})"
             case AgentMoved() | AgentCalled() | AgentReturned() | WaitEnded() | AskEnded():
-                was = self._states.get(event.agent, "?")
-                self._states[event.agent] = event.state
                 deeper = isinstance(event, AgentCalled) - isinstance(event, AgentReturned)
                 self._depths[event.agent] = self._depths.get(event.agent, 0) + deeper
-                self._reminders.pop(event.agent, None)
-                step = spent.get(event.agent)
-                self._log(
-                    at,
-                    event.agent,
-                    f"{was} -> {event.state} {words.moved(event, by)}",
-                    step,
-                    actual=_actual(step, event),
-                )
-            case WaitStarted() | AskStarted():
-                word = "wait" if isinstance(event, WaitStarted) else "ask"
-                state = self._states.get(event.agent, "?")
-                step = spent.get(event.agent)
-                self._log(
-                    at, event.agent, f"{state} -> ({word}, then {event.state})", step, actual=_actual(step, event)
-                )
+                return event.agent, f"{was} -> {event.state} {words.moved(event, by)}"
+            case WaitStarted():
+                return event.agent, f"{was} -> (wait, then {event.state})"
+            case AskStarted():
+                return event.agent, f"{was} -> (ask, then {event.state})"
             case AgentEnded():
-                state = self._states.pop(event.agent, "?")
-                step = spent.get(event.agent)
-                self._log(
-                    at, event.agent, f"{state} -> (result, ended)", step, event.result, actual=_actual(step, event)
-                )
+                self._states.pop(event.agent, None)
+                return event.agent, f"{was} -> (result, ended)"
             case AgentFailed():
-                state = self._states.get(event.agent, "?")
-                self._log(
-                    at,
-                    event.agent,
-                    f"{state} failed ({event.kind}): {self._named(event.error)}",
-                    spent.get(event.agent),
-                )
+                return event.agent, f"{was} failed ({event.kind}): {self._named(event.error)}"
             case _:
-                pass
+                return None
 
-    def _end(self, event: StepEnded, at: float) -> None:
-        """A step that led nowhere: why it is repeated."""
-        state = self._states.get(event.agent, "?")
+    def _repeats(self, event: StepEnded) -> str:
+        """Why a step that led nowhere is repeated; empty for any other."""
         match event:
             case GateEnded() if event.verdict != PASSED:
-                self._log(at, event.agent, f"{state} {words.gate(event)}", event)
+                return words.gate(event)
             case EvaluatorEnded() if event.again:
-                self._log(at, event.agent, f"{state} evaluator is asked again: {event.reason}", event)
+                return f"evaluator is asked again: {event.reason}"
             case StepRefused():
                 count = self._reminders[event.agent] = self._reminders.get(event.agent, 0) + 1
                 why = "its share of the budget" if event.capped else "denied tools" if event.blocked else event.reason
-                self._log(at, event.agent, f"{state} asked again (reminder {count}): {why}", event)
+                return f"asked again (reminder {count}): {why}"
             case StepInterrupted():
-                self._log(at, event.agent, f"{state} interrupted{f': {event.cause}' if event.cause else ''}", event)
+                return f"interrupted{f': {event.cause}' if event.cause else ''}"
             case StepFailed() if event.again:
-                error = self._named(event.error)
-                self._log(at, event.agent, f"{state} failed ({event.kind}), is tried again: {error}", event)
+                return f"failed ({event.kind}), is tried again: {self._named(event.error)}"
             case _:
-                pass
+                return ""
 
     def _named(self, error: str) -> str:
         return with_author_paths(error, self._authored)
@@ -254,26 +242,18 @@ class Folder(Quiet):
         name = f"{file_name(event.agent)}_{state}_{number:03d}.json"
         self._write(name, msgspec.json.format(msgspec.json.encode([*lines, about])), new=True)
 
-    def _log(
-        self,
-        at: float,
-        agent: str,
-        text: str,
-        spent: StepEnded | None,
-        result: str | None = None,
-        actual: str = "",
-    ) -> None:
+    def _log(self, at: float, agent: str, text: str, spent: StepEnded | None, event: Event | None = None) -> None:
         lines = [f"{_second(at)} [{_line(agent)}] {_line(text)}"]
         if self._sessions.get(agent):
             lines.append(f"  session_id: {_line(self._sessions[agent])}")
         if spent:
-            asked, depth = self._asked.get(agent), self._depths.get(agent, 0)
-            lines.append(f"  requested: {_line(asked or 'nothing')}")
-            lines += [f"  actual: {_line(actual)}"] if actual else []
-            lines.append(f"  stack_depth: {depth}")
+            lines.append(f"  requested: {_line(self._asked.get(agent) or 'nothing')}")
+            if event and (actual := _actual(spent, event)):
+                lines.append(f"  actual: {_line(actual)}")
+            lines.append(f"  stack_depth: {self._depths.get(agent, 0)}")
             lines += [f"  step: {spent.step}", f"  cost: ${spent.cost:.4f}", f"  total_cost: ${self._total:.4f}"]
-        if result is not None:
-            lines.append(f"  result: {visible(msgspec.json.encode(result).decode())}")
+        if isinstance(event, AgentEnded):
+            lines.append(f"  result: {visible(msgspec.json.encode(event.result).decode())}")
         self._write("transitions.log", ("\n".join(lines) + "\n\n").encode())
 
     def _put(self, at: float, who: str, text: str) -> None:
@@ -323,9 +303,9 @@ def tag_of(transition: Transition) -> str:
     return type(transition).__name__.lower()
 
 
-def _actual(step: StepEnded | None, event: Event) -> str:
+def _actual(step: StepEnded, event: Event) -> str:
     """What followed instead of what was asked for, or the same, if a gate or an evaluator decided about it."""
-    if isinstance(step, EvaluatorEnded):
+    if isinstance(step, EvaluatorEnded) and not isinstance(event, AgentFailed):
         kept = "kept" if step.kept else "by the evaluator"
         return f"{step.actual} ({kept}, {step.verdict or 'default'})" if step.decided else ""
     if isinstance(step, GateEnded) and isinstance(event, AgentMoved) and event.tag == "on_fail":
