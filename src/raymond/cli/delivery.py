@@ -17,6 +17,20 @@ SHOWN = 20
 
 _SHOWN = ("not_a_choice", "changed")
 """Refusals whose hint is to look at the question."""
+_BY_HAND = "type it in a terminal (ssh -t), with no pipe:"
+_HINTS = {
+    "not_asking": "raymond status {id} shows what its agents are doing",
+    "several_asking": "say which one: raymond answer {id} {agent} TEXT",
+    "overdue": "raymond resume {id} continues without an answer",
+    "agent_running": "stop it first: raymond stop {id} --agent {agent}",
+    "other_question": "raymond status {id} shows what is asked now",
+    "not_a_choice": "raymond answer {id} shows the question",
+    "changed": "raymond review {id} shows it",
+    "needs_person": f"{_BY_HAND} raymond answer {{id}} {{agent}} TEXT",
+    "needs_review": f"{_BY_HAND} raymond accept {{id}} {{agent}} or raymond reject {{id}} {{agent}} REASON",
+    "not_driven": "raymond resume {id} runs it again",
+}
+"""The command that helps, by what was refused."""
 
 
 def words(delivery: Delivery, id: str, agent: str = "", *, is_shown: bool = False) -> str:
@@ -29,7 +43,8 @@ def words(delivery: Delivery, id: str, agent: str = "", *, is_shown: bool = Fals
             if is_shown and delivery.kind in _SHOWN:
                 raise UsageError(delivery.reason)
             whom = pasted.word(agent or "AGENT", "AGENT")
-            raise UsageError(delivery.reason, hint=delivery.hint or _hint(delivery, id, whom))
+            hint = delivery.hint or _HINTS.get(delivery.kind, "").format(id=id, agent=whom)
+            raise UsageError(delivery.reason, hint=hint)
         case Journaled():
             is_over = not delivery.decisions and (delivery.ended or delivery.left)
             return f"{id} had ended already" if is_over else ""
@@ -70,31 +85,3 @@ def still_running(left: list[Leftover], id: str, *, now: bool = False) -> list[s
     width = width_of(sys.stdout) or width_of(sys.stderr)
     told = [part for line in lines for part in hung(visible(line), MARGIN, width)]
     return ["still there, although the run is not running:", *told, *fitted(visible(way), MARGIN, width)]
-
-
-def _hint(refusal: Refusal, id: str, agent: str) -> str:
-    """The command that helps."""
-    match refusal.kind:
-        case "not_asking":
-            return f"raymond status {id} shows what its agents are doing"
-        case "several_asking":
-            return f"say which one: raymond answer {id} {agent} TEXT"
-        case "overdue":
-            return f"raymond resume {id} continues without an answer"
-        case "agent_running":
-            return f"stop it first: raymond stop {id} --agent {agent}"
-        case "other_question":
-            return f"raymond status {id} shows what is asked now"
-        case "not_a_choice":
-            return f"raymond answer {id} shows the question"
-        case "changed":
-            return f"raymond review {id} shows it"
-        case "needs_person":
-            return f"type it in a terminal (ssh -t), with no pipe: raymond answer {id} {agent} TEXT"
-        case "needs_review":
-            way = f"raymond accept {id} {agent} or raymond reject {id} {agent} REASON"
-            return f"type it in a terminal (ssh -t), with no pipe: {way}"
-        case "not_driven":
-            return f"raymond resume {id} runs it again"
-        case _:
-            return ""

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 _LEFT = "was left for a driver that died"
 _SHOWN = 10
 """Requests, and agents of pauses, that are named."""
+_WORDS = {
+    "pause": "the pause of {agent}",
+    "retry": "the retry of {agent}",
+    "move": "the move of {agent} to {state}",
+    "result": "the result of {agent}",
+    "give_up": "the request to give up {agent}",
+    "answer": "the answer to {agent}",
+}
 _LISTS = {"allowed_tools": "--allow-tool", "roots": "--root"}
 
 
@@ -159,24 +167,12 @@ def _names(agents: Iterable[str]) -> str:
 
 
 def _words(request: "Request") -> str:
-    agent = cut(request.agent)
-    match request.kind:
-        case "pause":
-            return f"the pause of {agent}"
-        case "retry":
-            return f"the retry of {agent}"
-        case "move":
-            return f"the move of {agent} to {cut(request.state)}"
-        case "result":
-            return f"the result of {agent}"
-        case "give_up":
-            return f"the request to give up {agent}"
-        case "answer":
-            return f"the answer to {agent}" if agent else "an answer"
-        case "limits":
-            return f"a change of limits ({cut(_limits(request))})"
-        case _:
-            return f"a {request.kind}"
+    if request.kind == "limits":
+        return f"a change of limits ({cut(_limits(request))})"
+    if request.kind == "answer" and not request.agent:
+        return "an answer"
+    told = _WORDS.get(request.kind, f"a {request.kind}")
+    return told.format(agent=cut(request.agent), state=cut(request.state))
 
 
 def _limits(request: "Request") -> str:

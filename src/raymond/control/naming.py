@@ -88,43 +88,19 @@ def _is_unfinished(row: RunRow) -> bool:
     return not row.is_over and row.status not in ("failed", "unreadable")
 
 
-def _can_stop(row: RunRow) -> bool:
-    return _is_unfinished(row) and (row.driven or row.status != "stopped")
-
-
-def _can_resume(row: RunRow) -> bool:
-    return _can_change(row) and not row.driven
-
-
 def _can_change(row: RunRow) -> bool:
     return not row.is_over and row.status != "unreadable"
 
 
-def _has_failed(row: RunRow) -> bool:
-    return row.status == "failed" and not row.driven and not row.is_over
-
-
-def _is_driven(row: RunRow) -> bool:
-    return row.driven
-
-
-def _asks(row: RunRow) -> bool:
-    return row.questions > 0
-
-
-def _is_reviewed(row: RunRow) -> bool:
-    return row.reviews > 0
-
-
 _ACTS: dict[str, tuple[Callable[[RunRow], bool], ...]] = {
-    "stop": (_can_stop,),
-    "cancel": (_is_unfinished, _has_failed),
-    "resume": (_can_resume,),
+    "stop": (lambda row: _is_unfinished(row) and (row.driven or row.status != "stopped"),),
+    "cancel": (_is_unfinished, lambda row: row.status == "failed" and not row.driven and not row.is_over),
+    "resume": (lambda row: _can_change(row) and not row.driven,),
     "change": (_can_change,),
-    "answer": (_asks,),
-    "review": (_is_reviewed,),
-    "attach": (_is_driven, _asks),
-    "wait": (_is_driven,),
+    "answer": (lambda row: row.questions > 0,),
+    "review": (lambda row: row.reviews > 0,),
+    "attach": (lambda row: row.driven, lambda row: row.questions > 0),
+    "wait": (lambda row: row.driven,),
 }
 """What a command can act on; what comes first is looked for first.
 
