@@ -10,9 +10,9 @@ from raymond.cli.values import RUN
 from raymond.control import history, runs
 from raymond.control.history import Costs
 from raymond.errors import UsageError
-from raymond.faces import words
+from raymond.faces import table, words
+from raymond.faces.table import Column
 from raymond.faces.words import dollars
-from raymond.text import visible
 from raymond.views.cost import WAYS, Sum
 
 
@@ -51,14 +51,13 @@ def _table(found: Costs) -> list[str]:
     rows = [(*row, "SCRIPTED*") for row in rows] if scripted else rows
     rows += [
         (
-            visible(words.named(name, one.label or "")),
+            words.named(name, one.label or ""),
             *_cells(one),
             *([dollars(0.0, one.scripted_cost_usd) if one.scripted_cost_usd else "-"] if scripted else []),
         )
         for name, one in (*found.sums.items(), ("total", found.total))
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:]))) for row in rows]
+    return table.lines([Column(), *[Column(right=True)] * (len(rows[0]) - 1)], rows)
 
 
 def _cells(one: Sum) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def take(
     name for which the disk has no room can be left out. `has_flag`: the person can be told to use --force.
     """
     fd, is_locked = _hold(folder, force, has_flag)
-    holder = _read(folder)
+    holder = signed(folder)
     if _is_elsewhere(holder) and not force:
         os.close(fd)
         raise RunBusy(
@@ -160,7 +160,7 @@ def _hold(folder: RunFolder, force: bool, has_flag: bool) -> tuple[int, bool]:
             os.close(fd)
             raise _cannot_lock(folder, error, has_flag) from None
         os.close(fd)
-        if _is_signed(_read(folder)) or time.monotonic() > until:
+        if _is_signed(signed(folder)) or time.monotonic() > until:
             raise _busy(folder)
         time.sleep(0.005)
 
@@ -197,7 +197,7 @@ def holder(folder: RunFolder) -> Holder | None:
     try:
         if not LOCKS.is_taken(fd):
             return None
-        named = _read(folder)
+        named = signed(folder)
         return named if not named.pid or _is_signed(named) else _unsigned(folder, fd) or named
     except OSError:
         return None
@@ -240,10 +240,6 @@ def _at_door(folder: RunFolder) -> int:
 
 def signed(folder: RunFolder) -> Holder:
     """Who signed as the holder, whether or not the lock is still held."""
-    return _read(folder)
-
-
-def _read(folder: RunFolder) -> Holder:
     try:
         return msgspec.json.decode(files.contents(folder.driver, 4096), type=Holder)
     except (OSError, msgspec.DecodeError, RecursionError):
@@ -268,7 +264,7 @@ def _busy(folder: RunFolder) -> RunBusy:
     if isinstance(found, ForeignHolder):
         told, hint = found.told(folder.id), found.way_out(folder.id)
         return RunBusy(told, path=folder.journal, pid=found.pid, host=found.host, hint=hint)
-    return _driven_by_another(folder, found or _read(folder))
+    return _driven_by_another(folder, found or signed(folder))
 
 
 def _driven_by_another(folder: RunFolder, holder: Holder) -> RunBusy:
