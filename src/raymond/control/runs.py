@@ -267,18 +267,8 @@ class _State(Struct):
 
 
 def _state_of(run: Run) -> _State:
-    agents = [
-        _AgentState(
-            agent.status,
-            agent.id,
-            agent.label,
-            agent.state,
-            times.instant(agent.visit.wake_at),
-            documents.review(agent),
-        )
-        for agent in run.agents.values()
-    ]
-    return replace(msgspec.convert(documents.about(run), _State), agents=agents, is_answered=is_answered(run))
+    """As it would be read from its state file."""
+    return replace(msgspec.json.decode(documents.state_file(run), type=_State), is_answered=is_answered(run))
 
 
 def _kept_state(folder: RunFolder) -> _State | None:
