@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from raymond.cli import terminal
 from raymond.cli.flags import ShowFlags
-from raymond.control import runs
+from raymond.control import left_requests, runs
 from raymond.control.drive import AS_IT_IS, UNRECORDED, HeldRun, Recording, Resumption, hold
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, NotContinued, UsageError
@@ -39,17 +39,23 @@ def warn_of_company(run: RunHandle) -> None:
         print(f"warning: {what}; {hint}", file=sys.stderr)
 
 
-def warn_of_reach(run: RunHandle) -> None:
-    """Say that the agents of a project can reach what is kept about them."""
+def warn(run: RunHandle) -> None:
+    """Say what is wrong with the place where a run begins: agents reach what is kept about them, or are not alone."""
     if run.project.holds_home:
         what = f"runs are kept in {run.project.home.path}, inside the project, where agents can change them"
         print(f"warning: {what}; set RAYMOND_HOME to a folder outside of it", file=sys.stderr)
+    warn_of_company(run)
 
 
 def check_log_file(show: ShowFlags, *, dry: bool = False) -> None:
     """Refuse a log file that cannot be written before the run begins or continues."""
     if show.log_file:
         (lines.check_log_file_dry if dry else lines.check_log_file)(show.log_file)
+
+
+def go(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
+    """Drive a run here, or in the background if that is asked for; the exit code."""
+    return (start_in_background if show.detach else drive)(handle, show, how)
 
 
 def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int:
@@ -65,8 +71,8 @@ def drive(handle: RunHandle, show: ShowFlags, how: Resumption = AS_IT_IS) -> int
         ended = held.clear()
         held.close()
         faces.close()
-        return _tell_ended(held, show, ended)
-    return finish(held, faces, show, how)
+        return _tell_ended(handle, held.run, show, ended)
+    return finish(handle, held, faces, show, how)
 
 
 def take(handle: RunHandle, faces: Faces, show: ShowFlags, how: Resumption) -> HeldRun:
@@ -119,40 +125,44 @@ def with_last_log(handle: RunHandle, show: ShowFlags) -> ShowFlags:
     return before
 
 
-def _tell_ended(held: HeldRun, show: ShowFlags, ended: int) -> int:
+def _tell_ended(handle: RunHandle, run: "Run", show: ShowFlags, ended: int) -> int:
     """Nothing is left to resume, and nothing is written; `ended` processes of it were still there."""
-    run = held.run
     left = f", but {words.many(ended, 'process')} of it still ran: ended now" if ended else ""
     how = "was cancelled" if run.final_status == "cancelled" else "has ended"
-    print(f"{run.start.workflow_id} {how}: nothing to resume{left}", file=sys.stderr)
+    print(f"{handle.id} {how}: nothing to resume{left}", file=sys.stderr)
     if advice := summary.instead_of_resume(run):
         print(said(f"hint: {advice}", sys.stderr), file=sys.stderr)
-    return summary.tell_ending(run, runs.undriven_status(run), as_json=held.whole if show.as_json else None)
+    return tell_ending(handle, run, as_json=show.as_json)
 
 
-def finish(held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int:
+def finish(handle: RunHandle, held: HeldRun, faces: Faces, show: ShowFlags, how: Resumption) -> int:
     """Drive what is held, tell how it ended; the exit code."""
     try:
         held.drive(how)
     finally:
         held.close()
         faces.close()
-    run = held.run
+    run, signal = held.run, held.signal
     try:
-        return _tell_end(held, show)
+        if run.start.loop:
+            from raymond.loops import ending
+
+            return ending.tell(held.project, run, signal=signal, as_json=show.as_json)
+        return tell_ending(handle, run, as_json=show.as_json, signal=signal)
     finally:
-        faces.tell_end(run, exit_code(run, held.signal))
+        faces.tell_end(run, exit_code(run, signal))
 
 
-def _tell_end(held: HeldRun, show: ShowFlags) -> int:
-    """How it ended, in the words that fit it; the exit code."""
-    run = held.run
-    if run.start.loop:
-        from raymond.loops import ending
-
-        return ending.tell(held.project, run, signal=held.signal, as_json=show.as_json)
+def tell_ending(handle: RunHandle, run: "Run", *, as_json: bool = False, signal: int = 0) -> int:
+    """Tell how a run ended that nobody drives, and what was left for its driver; the exit code."""
+    left = left_requests.of(handle.project, run)
     return summary.tell_ending(
-        run, runs.undriven_status(run), as_json=held.whole if show.as_json else None, signal=held.signal
+        run,
+        runs.undriven_status(run),
+        as_json=runs.whole(handle.project, handle.id) if as_json else None,
+        signal=signal,
+        left=left.lines(),
+        then=left.next_command,
     )
 
 
@@ -257,7 +267,7 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
 
         return _tell_parent(writer, pickle.dumps(error if isinstance(error, Error) else _refused(error, handle.id)))
     try:
-        code = finish(held, faces, show, how)
+        code = finish(handle, held, faces, show, how)
     except Error as error:
         print(errors.error(error), file=sys.stderr)
         code = error.exit_code

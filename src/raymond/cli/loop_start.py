@@ -146,7 +146,7 @@ class Start:
         begun = self.begin()
         if isinstance(begun, int):
             return begun
-        return (driving.start_in_background if self.given.show.detach else driving.drive)(begun, self.given.show)
+        return driving.go(begun, self.given.show)
 
     def begin(self, **more: Any) -> RunHandle | int:
         """The run of a loop that has begun, with `more` settings that no flag says; the exit code if none has."""
@@ -232,8 +232,7 @@ class Start:
             loop_verbs.tell(f"{handle.id}: {line}")
         if not settings.internal:
             loop_verbs.introduce(handle)
-            driving.warn_of_reach(handle)
-            driving.warn_of_company(handle)
+            driving.warn(handle)
 
     def _nothing(self, agenda: Agenda) -> int:
         print(f"nothing to do: {agenda.nothing}")

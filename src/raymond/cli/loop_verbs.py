@@ -223,7 +223,7 @@ def take_up(found: Found, loop: str, given: ResumeFlags, *, answers: bool = Fals
         starting.go_on(found.loop)
     moves.request_for(handle, given)
     resuming.answer(found.loop)
-    return (driving.start_in_background if given.show.detach else driving.drive)(handle, given.show)
+    return driving.go(handle, given.show)
 
 
 def unheeded(heeded: Collection[str]) -> list[str]:

@@ -110,9 +110,8 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     if found and found.state:
         finding.archive(checkout, RALPH)
     loop_verbs.introduce(handle)
-    driving.warn_of_reach(handle)
-    driving.warn_of_company(handle)
-    return (driving.start_in_background if given.show.detach else driving.drive)(handle, given.show)
+    driving.warn(handle)
+    return driving.go(handle, given.show)
 
 
 def _rehearse(made: preview.Preview, settings: Settings, where: list[str], *, as_json: bool) -> int:

@@ -15,7 +15,7 @@ from raymond.control.drive import LeftOut, Resumption
 from raymond.control.handle import RunHandle
 from raymond.control.runs import RunRow
 from raymond.errors import Error, NotContinued, RunDriven
-from raymond.faces import errors, summary, words
+from raymond.faces import errors, words
 from raymond.faces.foreign_text import said
 from raymond.faces.summary import next_command
 from raymond.text import visible
@@ -84,15 +84,14 @@ def command(id_: str | None, given: ResumeFlags) -> int:
     if reviews.nothing_else(run.project, run.id):
         return _wait_for_person(run, given)
     driving.warn_of_company(run)
-    return (driving.start_in_background if given.show.detach else driving.drive)(run, given.show, how)
+    return driving.go(run, given.show, how)
 
 
 def _wait_for_person(run: RunHandle, given: ResumeFlags) -> int:
     """Say that only a person can make it continue; the exit code of a run that waits for one."""
     print(f"nothing to resume until a person decides: raymond review {run.id}", file=sys.stderr)
     if given.show.as_json:
-        found = run.read()
-        return summary.tell_ending(found, runs.undriven_status(found), as_json=runs.whole(run.project, run.id))
+        return driving.tell_ending(run, run.read(), as_json=True)
     return 3
 
 

@@ -35,7 +35,7 @@ def command(path: str, given: StartFlags) -> int:
     run = start.begin_here(loaded, options)
     with begun(run.id):
         warn(run, path)
-        return (driving.start_in_background if given.show.detach else driving.drive)(run, given.show)
+        return driving.go(run, given.show)
 
 
 def prepared(path: str, given: StartFlags) -> tuple[Loaded, StartFlags, start.Choices]:
@@ -54,8 +54,7 @@ def warn(run: RunHandle, path: str) -> None:
     """Say what is doubtful about a run that has just begun."""
     if run.warnings:
         _warn(run, path)
-    driving.warn_of_reach(run)
-    driving.warn_of_company(run)
+    driving.warn(run)
 
 
 def rehearse(path: str, given: StartFlags) -> int:

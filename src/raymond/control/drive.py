@@ -15,13 +15,12 @@ from raymond.drivers.local import Driver
 from raymond.errors import Error, NotContinued, RunBusy, RunDriven
 from raymond.faces import documents
 from raymond.machine import needed_states
-from raymond.machine.agent import Whole
 from raymond.machine.events import UNRECORDED as UNRECORDED
 from raymond.machine.events import Program
 from raymond.machine.events import Recording as Recording
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.run import Run
-from raymond.store import blobs, journal, lock, workflow_snapshot
+from raymond.store import journal, lock, workflow_snapshot
 from raymond.store.journal import Folded
 from raymond.store.loader import Loaded
 from raymond.store.lock import Lock
@@ -314,11 +313,6 @@ class HeldRun:
     def run(self) -> Run:
         """The run as it is now."""
         return self.driver.run
-
-    @property
-    def whole(self) -> Whole:
-        """Reads its long results, which the run itself only refers to."""
-        return blobs.whole(self.project.run(self.run.start.workflow_id).blobs)
 
     @property
     def signal(self) -> int:
