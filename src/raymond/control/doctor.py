@@ -1,5 +1,6 @@
 """Check whether this machine can run workflows; repair a damaged journal."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -66,17 +67,22 @@ class Finding(Struct, frozen=True):
 
 def examine() -> list[Finding]:
     """Check everything runs need here; no run is started."""
-    return [
-        _python(),
-        _programs(),
-        _processes(),
-        *_home(),
-        *_workspaces(),
-        _config(),
-        *_trust(),
-        *_backends(),
-        *_runs(),
-    ]
+    found = [_python(), _programs(), _processes()]
+    here: Project | None = None
+    try:
+        here = project.at(os.getcwd())
+    except Error as error:
+        found.append(_wrong("home", str(error), error.hint))
+    else:
+        found += [*_storage(here.home), _project(here), _workspaces(here.home)]
+    settings: config.Config | None = None
+    try:
+        settings = config.load(config.tree_of(os.getcwd()))
+    except Error as error:
+        found.append(_wrong("config", str(error), error.hint))
+    else:
+        found.append(_config(settings))
+    return [*found, *(_trust() if here else ()), *_backends(settings), *(_runs(here) if here else ())]
 
 
 def repair_journal(home: Project, id: str) -> Repair:
@@ -93,7 +99,9 @@ def probe(name: str = "", *, asking: Callable[[str], None] = lambda name: None) 
     from raymond.redaction import Secrets
     from raymond.steps.probe import take, turn
 
-    settings = _settings()
+    settings = None
+    with contextlib.suppress(Error):  # `examine` says it
+        settings = config.load(config.tree_of(os.getcwd()))
     name = name or (settings["backend"] if settings else "") or _DEFAULT
     if name in registry.SCRIPTED:
         raise UsageError(f"{name} has no model to ask", hint="raymond doctor --probe --backend claude")
@@ -144,27 +152,14 @@ def _processes() -> Finding:
     return Finding("processes", "watched by SIGCHLD, found by a list of pids")
 
 
-def _home() -> list[Finding]:
-    """Where runs are kept, and whether that is out of the agents' reach."""
-    try:
-        here = project.at(os.getcwd())
-    except Error as error:
-        return [_wrong("home", str(error), error.hint)]
-    return [*_storage(here.home), _project(here)]
-
-
-def _workspaces() -> list[Finding]:
+def _workspaces(home: homes.Home) -> Finding:
     """Whether a step can be isolated, found out by doing it."""
     from raymond.workspace import ability
 
-    try:
-        folder = homes.find().path
-    except Error:
-        return []  # that is said already
-    found = ability.probe(folder)
+    found = ability.probe(home.path)
     if not found.problem:
-        return [Finding("workspace", "steps can be isolated: --workspace isolated")]
-    return [Finding("workspace", f"steps cannot be isolated: {found.problem}", hint=found.hint)]
+        return Finding("workspace", "steps can be isolated: --workspace isolated")
+    return Finding("workspace", f"steps cannot be isolated: {found.problem}", hint=found.hint)
 
 
 def _storage(home: homes.Home) -> list[Finding]:
@@ -215,12 +210,8 @@ def _exports(tree: str) -> Finding | None:
     return None
 
 
-def _runs() -> list[Finding]:
+def _runs(here: Project) -> list[Finding]:
     """The runs of this project that cannot be read."""
-    try:
-        here = project.at(os.getcwd())
-    except Error:
-        return []  # that is said already
     found: list[Finding] = []
     for id in here.ids():
         try:
@@ -233,12 +224,8 @@ def _runs() -> list[Finding]:
     return [*found[:_SHOWN], *([Finding("run", more, False, "raymond list", needed=False)] if rest else [])]
 
 
-def _config() -> Finding:
-    try:
-        settings = config.load(config.tree_of(os.getcwd())).settings
-    except Error as error:
-        return _wrong("config", str(error), error.hint)
-    said = [f"{name} ({one.origin})" for name, one in settings.items() if one.origin != "default"]
+def _config(settings: config.Config) -> Finding:
+    said = [f"{name} ({one.origin})" for name, one in settings.settings.items() if one.origin != "default"]
     return Finding("config", f"set: {', '.join(said)}" if said else "nothing is set")
 
 
@@ -249,10 +236,6 @@ def _trust() -> list[Finding]:
 
     here = os.getcwd()
     try:
-        homes.find()
-    except Error:
-        return []  # that is said already
-    try:
         found = trust.uses(config.tree_of(here), here)
     except Error as error:
         return [_wrong("trust", str(error), error.hint)]
@@ -261,12 +244,11 @@ def _trust() -> list[Finding]:
     return [Finding("trust", what, hint=hint) for what, hint in told]
 
 
-def _backends() -> list[Finding]:
+def _backends(settings: config.Config | None) -> list[Finding]:
     """Every backend: whether it is installed, who pays, and what it does with conversations."""
     program_cache.forget_versions()
     from raymond.backends import registry
 
-    settings = _settings()
     tables: registry.Tables = settings["backends"] if settings else {}
     wanted = settings["backend"] if settings else ""
     found = [Finding("scripted", "built in; free; conversations branch")]
@@ -324,10 +306,3 @@ def _acts(name: str, acts: tuple[str, ...]) -> list[Finding]:
     """What a person has set up for themselves works inside of turns too, where nobody looks."""
     hint = f'to leave them out: setting_sources = ["project", "local"] in [backends.{name}]'
     return [Finding(name, f"your {' and '.join(acts)} act in every turn", hint=hint)] if acts else []
-
-
-def _settings() -> config.Config | None:
-    try:
-        return config.load(config.tree_of(os.getcwd()))
-    except Error:
-        return None
