@@ -82,10 +82,7 @@ def variable(given: str) -> tuple[str, str]:
     key, equals, value = given.partition("=")
     if not equals or not key:
         raise UsageError(f"`{given}` is not a variable", hint="--var name=value")
-    if not key.isidentifier():
-        raise UsageError(
-            f"`{key}` cannot be the name of a variable", hint="use letters, digits and _, and do not begin with a digit"
-        )
+    arguments.check_variable(key)
     if key in BUILT_IN:
         hint = "--input TEXT" if key in ("input", "run_input") else "choose another name"
         raise UsageError(f"--var cannot set `{key}`, a built-in variable", hint=hint)

@@ -35,6 +35,13 @@ def check_text(text: str, what: str) -> str:
     return text
 
 
+def check_variable(name: str) -> None:
+    """Refuse what cannot be the name of a variable in a state."""
+    if not name.isidentifier():
+        hint = "use letters, digits and _, and do not begin with a digit"
+        raise UsageError(f"`{name}` cannot be the name of a variable", hint=hint)
+
+
 # Paths that will be journaled: refused when they are not text
 
 

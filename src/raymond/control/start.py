@@ -96,11 +96,7 @@ def _checked(options: Options) -> Options:
     except msgspec.ValidationError as error:
         raise UsageError(f"Options: {str(error).lower()}", hint="`raymond docs python` names every option") from None
     for name in options.variables:
-        if not name.isidentifier():
-            raise UsageError(
-                f"`{name}` cannot be the name of a variable",
-                hint="use letters, digits and _, and do not begin with a digit",
-            )
+        arguments.check_variable(name)
     texts = {"id": options.id, "input": options.input, **options.variables}
     for what, text in (*texts.items(), ("overrides", str(options.overrides)), ("variables", str(options.variables))):
         arguments.check_text(text, what)
@@ -154,21 +150,20 @@ def _prepared(loaded: Loaded, options: Choices, *, look: bool) -> Prepared:
     warnings = preflight.located(found, loaded)
     if options.strict:
         preflight.refuse_warnings(warnings)
-    if started.workspace == "here" and not workflow.has_workspaces:
-        for state in workflow.states.values():
-            if state.policy.may_change:
-                hint = "use --workspace isolated or copy"
-                raise UsageError(f"{state.name} has `may_change`, which needs a workspace", hint=hint)
-        asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
-        return Prepared(preflight.check_start(asked, look=look), warnings)
-    from raymond.control import workspaces
+    has_workspace = started.workspace != "here" or workflow.has_workspaces
+    if has_workspace:
+        from raymond.control import workspaces
 
-    project = projects.at(os.getcwd())
-    workspaces.check(project, started, workflow)
-    started = replace(started, setup=started.setup or workspaces.setup(project))
+        project = projects.at(os.getcwd())
+        workspaces.check(project, started, workflow)
+        started = replace(started, setup=started.setup or workspaces.setup(project))
+    elif name := next((state.name for state in workflow.states.values() if state.policy.may_change), ""):
+        hint = "use --workspace isolated or copy"
+        raise UsageError(f"{name} has `may_change`, which needs a workspace", hint=hint)
     asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
     checked = preflight.check_start(asked, look=look)
-    workspaces.logins(checked, workflow, options.tables)
+    if has_workspace:
+        workspaces.logins(checked, workflow, options.tables)
     return Prepared(checked, warnings)
 
 
