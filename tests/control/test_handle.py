@@ -292,16 +292,10 @@ def test_runs_are_rows_the_latest_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "driven", "seen"),
-    [
-        ("running", True, "running"),
-        ("running", False, "interrupted"),
-        ("waiting", False, "waiting"),
-        ("completed", False, "completed"),
-    ],
+    ("status", "seen"), [("running", "interrupted"), ("waiting", "waiting"), ("completed", "completed")]
 )
-def test_a_run_that_should_run_and_has_no_driver_was_interrupted(status: str, driven: bool, seen: str) -> None:
-    assert runs.status_of(status, driven=driven) == seen
+def test_a_run_that_should_run_and_has_no_driver_was_interrupted(status: str, seen: str) -> None:
+    assert runs.status_without_driver(status) == seen
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Which run or agent a name means, and which run is meant without a name."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import time as now
 
 from raymond import durations
@@ -184,7 +184,7 @@ def _named(home: Project, given: str, verb: str) -> tuple[Project, str]:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise _unknown(home, others, given)
+        raise unknown(given)
     raise _several(given, found)
 
 
@@ -217,22 +217,20 @@ def needs_place(row: RunRow) -> bool:
     return row.project != home.tree and any(one.run(row.workflow_id).exists for one in others)
 
 
-def unknown(given: str, *, otherwise: str, like: float = _LIKE) -> RunNotFound:
+def unknown(given: str, *, otherwise: str = _ALL, like: float = _LIKE) -> RunNotFound:
     """The error for a name that is nowhere; the hint names the ids that are `like` it, or what to do `otherwise`."""
-    home = here()
-    return _unknown(home, [one for one in projects.known(home.home) if one.tree != home.tree], given, otherwise, like)
-
-
-def _unknown(
-    home: Project, others: list[Project], given: str, otherwise: str = _ALL, like: float = _LIKE
-) -> RunNotFound:
-    """The error for a name that is nowhere."""
     import difflib
 
-    ids = [id for project in (home, *others) for id in project.ids()]
-    close = difflib.get_close_matches(given, dict.fromkeys(ids), 3, like)
+    close = difflib.get_close_matches(given, dict.fromkeys(_ids_everywhere()), 3, like)
     hint = f"did you mean {' or '.join(f'`{id}`' for id in close)}?" if close else otherwise
     return RunNotFound(f"there is no run `{given}` here or in any other project", hint=hint)
+
+
+def _ids_everywhere() -> Iterator[str]:
+    """The ids of all runs, those of this project first."""
+    home = here()
+    for project in (home, *(one for one in projects.known(home.home) if one.tree != home.tree)):
+        yield from project.ids()
 
 
 # --- why there is none
@@ -305,11 +303,9 @@ def unknown_agent(id: str, names: AgentNames, word: str) -> UsageError:
 
 def begins_id(word: str) -> bool:
     """Whether a run of any project is called that, or begins like it."""
-    home = runs.here()
-    return bool(word) and any(id.startswith(word) for one in (home, *projects.known(home.home)) for id in one.ids())
+    return bool(word) and any(id.startswith(word) for id in _ids_everywhere())
 
 
 def is_id(word: str) -> bool:
     """Whether a run of any project is called exactly that."""
-    home = runs.here()
-    return any(word in one.ids() for one in (home, *projects.known(home.home)))
+    return word in _ids_everywhere()

@@ -61,23 +61,14 @@ def project_of(row: RunRow) -> Project:
 # --- how it looks
 
 
-def status_of(
-    status: str, *, driven: bool, is_due: bool = False, is_stopped: bool = False, is_answered: bool = False
-) -> str:
-    """A run's own `status` as seen from outside: one that should be driven and is not was interrupted.
+def status_without_driver(status: str, *, is_due: bool = False, is_answered: bool = False) -> str:
+    """A run's own `status` as seen from outside where nobody drives it: what should be driven was interrupted.
 
-    `is_due`: something in it has a time, for which its driver would have waited. `is_stopped`: nothing new starts, but
-    while somebody drives it, steps are still running. `is_answered`: see views.status.
+    `is_due`: something in it has a time, for which its driver would have waited. `is_answered`: see views.status.
     """
-    if driven and is_stopped:
-        return STOPPING
-    if driven or not (status == "running" or is_due):
+    if status != "running" and not is_due:
         return status
     return ANSWERED if is_answered else INTERRUPTED
-
-
-def _is_due(run: Run) -> bool:
-    return not run.stop and not run.final_status and wake_at(run) is not None
 
 
 def look(project: Project, id: str) -> Seen:
@@ -86,13 +77,11 @@ def look(project: Project, id: str) -> Seen:
     holder = lock.holder(project.run(id))
     if isinstance(holder, lock.ForeignHolder):
         return Seen(run, undriven_status(run), 0, f"{holder.told(id)}\n{holder.way_out(id)}")
-    host = "" if holder else lock.signed(project.run(id)).host
-    is_stopped = run.stop is not None and not run.final_status
-    driven = holder is not None
-    status = status_of(
-        run_status(run), driven=driven, is_due=_is_due(run), is_stopped=is_stopped, is_answered=is_answered(run)
-    )
-    return Seen(run, status, holder.pid if holder else 0, host=host if host != os.uname().nodename else "")
+    if holder is None:
+        host = lock.signed(project.run(id)).host
+        return Seen(run, undriven_status(run), 0, host=host if host != os.uname().nodename else "")
+    is_stopping = run.stop is not None and not run.final_status
+    return Seen(run, STOPPING if is_stopping else run_status(run), holder.pid)
 
 
 def may_have_left(project: Project, run: Run) -> bool:
@@ -122,7 +111,8 @@ def whole(project: Project, id: str) -> Whole:
 
 def undriven_status(run: Run) -> str:
     """The status of a run that nobody drives any more."""
-    return status_of(run_status(run), driven=False, is_due=_is_due(run), is_answered=is_answered(run))
+    is_due = not run.stop and not run.final_status and wake_at(run) is not None
+    return status_without_driver(run_status(run), is_due=is_due, is_answered=is_answered(run))
 
 
 def projects_of(*, every: bool) -> list[Project]:
@@ -163,9 +153,11 @@ def row(project: Project, id: str) -> RunRow:
             error=str(error),
         )
     has_ended = found.is_over or found.status in ("failed", "cancelled")
-    is_stopped = found.stop_kind is not None and not has_ended
-    is_due = found.due_at is not None
-    status = status_of(found.status, driven=driven, is_due=is_due, is_stopped=is_stopped, is_answered=found.is_answered)
+    status = found.status
+    if not driven:
+        status = status_without_driver(status, is_due=found.due_at is not None, is_answered=found.is_answered)
+    elif found.stop_kind is not None and not has_ended:
+        status = STOPPING
     questions = 0 if has_ended else found.questions(time())
     aside = _set_aside(folder)
     reviews = (0 if has_ended else sum(bool(one.review) for one in found.agents)) + aside.count("\n")
