@@ -7,7 +7,6 @@ import click
 from raymond.cli import choice
 from raymond.cli.values import RUN
 from raymond.control import inside, workspaces
-from raymond.control.handle import RunHandle
 from raymond.faces.foreign_text import said
 from raymond.faces.words import many
 
@@ -20,8 +19,15 @@ def command(id_: str | None) -> int:
     """Write what run ID changed in its workspace into your checkout: all of it, or nothing if a file is in the way."""
     inside.check_person("apply")
     found = choice.find(id_, "apply")
-    applied = _apply(found)
-    for path, why in applied.left_out:
+    run, left_out = found.read(), list[tuple[str, str]]()
+    if run.start.loop:
+        from raymond.loops import ending
+        from raymond.loops.loop_run import LoopRun
+
+        applied = ending.bring_files(LoopRun(found.project, run))
+    else:
+        applied, left_out = workspaces.apply(found.project, run)
+    for path, why in left_out:
         print(said(f"not taken from the workspace: {path} ({why})", sys.stderr), file=sys.stderr)
     if applied.conflicts:
         print(f"error: nothing was written: you changed {many(len(applied.conflicts), 'file')} since", file=sys.stderr)
@@ -39,17 +45,6 @@ def command(id_: str | None) -> int:
     if (status := found.status()) != "completed":
         print(f"warning: {found.id} is {status}, not completed: look whether its checks were green", file=sys.stderr)
     return 0
-
-
-def _apply(found: RunHandle) -> workspaces.Applied:
-    run = found.read()
-    if not run.start.loop:
-        return workspaces.apply(found.project, run)
-    from raymond.loops import ending
-    from raymond.loops.loop_run import LoopRun
-
-    done = ending.bring_files(LoopRun(found.project, run))
-    return workspaces.Applied(done.changed, done.there, done.conflicts, [])
 
 
 def _list(paths: list[str]) -> None:

@@ -2,8 +2,7 @@
 
 import os
 from time import time
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from raymond.backends import guard, registry
 from raymond.backends.registry import SCRIPTED, Tables
@@ -17,6 +16,9 @@ from raymond.store.project import Project
 from raymond.system import git
 from raymond.workspace import ability, home, publish, tree
 from raymond.workspace.place import Place
+
+if TYPE_CHECKING:
+    from raymond.workspace.apply import Done
 
 
 def way_of(start: RunStarted, workflow: Workflow) -> Way:
@@ -115,16 +117,6 @@ def describe(project: Project, run: Run) -> str:
     return f"workspace: {way}, {place.size() / (1 << 20):.1f} MB in {place.slot.at or place.slot.path}"
 
 
-class Applied(Struct, frozen=True):
-    """What was brought home."""
-
-    changed: list[str]
-    there: int
-    """How many files were there already."""
-    conflicts: list[str]
-    left_out: list[tuple[str, str]]
-
-
 def find(project: Project, run: Run) -> Place:
     """The workspace of a run; refused when it has none."""
     start, id = run.start, run.start.workflow_id
@@ -135,21 +127,21 @@ def find(project: Project, run: Run) -> Place:
     return place
 
 
-def apply(project: Project, run: Run) -> Applied:
-    """Bring the work of a run into the person's checkout: all of it, or nothing where something is in the way."""
+def apply(project: Project, run: Run) -> "tuple[Done, list[tuple[str, str]]]":
+    """Bring the work of a run into the person's checkout: all of it, or nothing where something is in the way.
+
+    Also what is not taken from the workspace, and why.
+    """
     from raymond.workspace import apply as applying
 
     place = find(project, run)
     if not os.path.isdir(project.tree):
         id = run.start.workflow_id
         raise UsageError(f"{project.tree} is gone", hint=f"if it was moved: raymond resume {id} --cd .")
-    commit, left_out = run.saved, list[tuple[str, str]]()
-    if place.is_there:
-        commit, left_out = save(place)
+    commit, left_out = save(place) if place.is_there else (run.saved, [])
     if not commit or run.tree is None:
-        return Applied([], 0, [], left_out)
-    done = applying.apply(project.tree, run.start.workflow_id, run.tree.commit, commit)
-    return Applied(done.changed, done.there, done.conflicts, left_out)
+        return applying.Done([], 0, []), left_out
+    return applying.apply(project.tree, run.start.workflow_id, run.tree.commit, commit), left_out
 
 
 def save(place: Place) -> tuple[str, list[tuple[str, str]]]:
