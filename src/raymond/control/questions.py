@@ -60,11 +60,7 @@ def overdue(project: Project, id: str, agent: str = "") -> list[Question]:
 
 def of_runs(*, every: bool) -> Open:
     """Those of this project, or of all projects."""
-    home = runs.here()
-    found = projects.known(home.home) if every else []
-    if home not in found:
-        found.insert(0, home)
-    mine = _of(found)
+    mine = _of(runs.projects_of(every=every))
     return replace(mine, unreadable={**mine.unreadable, **runs.unreadable(every=every)})
 
 
@@ -90,7 +86,7 @@ def _of(found: Iterable[Project]) -> Open:
 
 def files_of(question: Question) -> list[Found]:
     """The files of a question as they are now."""
-    return [asked_files.read_now(question.cwd, one.path) for one in question.files]
+    return asked_files.read_all(question.cwd, question.files)
 
 
 def changed(question: Question) -> list[str]:

@@ -442,7 +442,7 @@ def answer(
 
 def _why_unanswered(asked: Question, id: str, seen: Mapping[str, str], unseen: bool) -> Refusal | None:
     """Why an answer is refused: a file of the question cannot be shown, or has changed since the person saw it."""
-    found = [asked_files.read_now(asked.cwd, one.path) for one in asked.files]
+    found = asked_files.read_all(asked.cwd, asked.files)
     hidden = asked_files.why_hidden(found)
     if hidden and not unseen:
         return Refusal("hidden", hidden, f"bring the file back, or: raymond answer {id} --unseen")

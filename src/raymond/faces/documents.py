@@ -48,11 +48,6 @@ def state_file(run: Run, *, status: str = "", pid: int = 0, whole: Whole | None 
     return text
 
 
-def about(run: Run) -> dict[str, Any]:
-    """What the state file says, apart from the agents."""
-    return _head(run) | _tail(run, LONGEST_TEXT)
-
-
 def _head(run: Run, status: str = "", pid: int = 0) -> dict[str, Any]:
     start = run.start
     return {

@@ -45,7 +45,6 @@ from raymond.machine.events import (
 )
 from raymond.machine.run import Run
 from raymond.store import asked_files
-from raymond.store.asked_files import Found
 from raymond.text import visible
 from raymond.views.questions import Question, question_of
 
@@ -242,7 +241,7 @@ class Live(Quiet):
             self._entry.end()  # whoever types another choice need not delete this one
             told = cut(" ".join(answer.split()))
             return [f"not sent: `{told}` is not one of: {choices.offer(asked.choices)}"]
-        found = _found_files(asked) if asked else []
+        found = asked_files.read_all(asked.cwd, asked.files) if asked else []
         hidden = asked_files.why_hidden(found)
         if hidden:
             return [f"not sent: {hidden}; to answer all the same:", f"  {self._way()} --unseen"]
@@ -398,7 +397,7 @@ class Live(Quiet):
         if not asked:
             return
         width, _ = self._terminal.size()
-        found = _found_files(asked)
+        found = asked_files.read_all(asked.cwd, asked.files)
         asks = f"{words.named(asked.agent, asked.label)} asks:"
         first, *rest = question.beside(asks, self._asks[self._asked], question.MARGIN, width)
         lines = [*hung(first, question.MARGIN, width), *rest, *question.rest(asked, found, width)]
@@ -457,10 +456,6 @@ class Live(Quiet):
             self.stdin = -1
         if self._asked:
             self._leave_open()
-
-
-def _found_files(asked: Question) -> list[Found]:
-    return [asked_files.read_now(asked.cwd, one.path) for one in asked.files]
 
 
 class Kept(Lines):

@@ -49,6 +49,11 @@ def read_now(cwd: str, path: str) -> Found:
     return Found(path, data, digest(data))
 
 
+def read_all(cwd: str, asked: Iterable[AskedFile]) -> list[Found]:
+    """Every file of a question that was asked in `cwd`, as it is now."""
+    return [read_now(cwd, one.path) for one in asked]
+
+
 def resolve(cwd: str, given: str, folder: str = "") -> tuple[AskedFile, ...] | Refusal:
     """What `files="A B"` names now, or why it cannot be shown; `folder` is where `cwd` really is, if elsewhere."""
     paths = list(dict.fromkeys(given.split()))
