@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from raymond import durations
-from raymond.control.preview import FirstStep, Limit, PlannedGate, Preview
+from raymond.control.config import Setting
+from raymond.control.preview import FirstStep, PlannedGate, Preview
 from raymond.control.settings import OPTIONS, Row
 from raymond.errors import Diagnostic, Error, WorkflowError
 from raymond.faces import errors, foreign_text, words
@@ -36,9 +37,7 @@ def show(plan: Preview) -> str:
         *_limits(plan),
         *(line for one in plan.gates for line in _gate(one)),
     ]
-    width = width_of(sys.stdout)
-    shown = "".join(f"{part}\n" for line in lines for part in hung(visible(line), "  ", width))
-    return f"{shown}{errors.warnings(plan.warnings)}"
+    return _shown(plan, lines)
 
 
 def of_loop(plan: Preview, where: Sequence[str], prompt: str = "") -> str:
@@ -47,6 +46,11 @@ def of_loop(plan: Preview, where: Sequence[str], prompt: str = "") -> str:
     sent = ["prompt:", *(f"  {line}" for line in prompt.rstrip("\n").split("\n"))] if prompt else []
     lines = [*sent, *_programs(plan), f"works:    {first}", *(f"          {one}" for one in more)]
     lines += [f"rights:   {_rights(plan)}", *_limits(plan)]
+    return _shown(plan, lines)
+
+
+def _shown(plan: Preview, lines: Sequence[str]) -> str:
+    """These lines as a terminal has room for them, and the warnings."""
     width = width_of(sys.stdout)
     shown = "".join(f"{part}\n" for line in lines for part in hung(visible(line), "  ", width))
     return f"{shown}{errors.warnings(plan.warnings)}"
@@ -191,5 +195,5 @@ def _gate_document(gate: PlannedGate, found: Found | None) -> dict[str, object]:
     }
 
 
-def _limit(row: Row, limit: Limit) -> str:
+def _limit(row: Row, limit: Setting) -> str:
     return f"{row.word + ':':<9} {row.kind.show(limit.value) if limit.value else 'no limit'} ({limit.origin})"

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from raymond.backends import Backend, Direct, Turn, registry
 from raymond.control import preflight, programs, trust
-from raymond.control.config import Config
+from raymond.control.config import Config, Setting
 from raymond.control.settings import OPTIONS
 from raymond.control.start import Choices, prepare
 from raymond.errors import Diagnostic
@@ -46,13 +46,6 @@ class FirstStep(Struct, frozen=True, kw_only=True):
     """What would be sent; None for a script."""
 
 
-class Limit(Struct, frozen=True):
-    """A limit of the run and where it comes from."""
-
-    value: float
-    origin: str
-
-
 class PlannedGate(Struct, frozen=True, kw_only=True):
     """The gate of a state, with what counts where its policy says nothing."""
 
@@ -72,8 +65,8 @@ class Preview(Struct, frozen=True, kw_only=True):
     files: int
     digest: str
     step: FirstStep
-    limits: dict[str, Limit]
-    """By the names of the settings."""
+    limits: dict[str, Setting]
+    """By the names of the settings, each with where it comes from."""
     silence: float
     programs: list[Program] = []
     """What would answer prompts, wherever the entry can lead."""
@@ -143,11 +136,11 @@ def _gate(state: State) -> PlannedGate:
     )
 
 
-def _limit(settings: Config, name: str, start: RunStarted) -> Limit:
+def _limit(settings: Config, name: str, start: RunStarted) -> Setting:
     setting, value = settings.settings[name], getattr(start, name)
     if name == "budget":
-        return Limit(value, start.budget_from)
-    return Limit(value, setting.origin if setting.value == value else "the workflow")
+        return Setting(value, start.budget_from)
+    return Setting(value, setting.origin if setting.value == value else "the workflow")
 
 
 def _step(
