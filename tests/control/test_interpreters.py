@@ -89,9 +89,7 @@ def left(files: dict[str, str], entry: str, *events: Event) -> str:
     """Why a run in which these events came is not continued."""
     flow = builders.build(files, entry)
     try:
-        programs.check_reached_scripts(
-            "test-1", flow, needed_states.reachable_states(run_at(files, entry, *events), flow)
-        )
+        programs.check_scripts(flow, needed_states.reachable_states(run_at(files, entry, *events), flow), id="test-1")
     except BackendError as error:
         return f"{error}; {error.hint}"
     return ""

@@ -280,7 +280,7 @@ def _checked(run: Run, placed: PlacedWorkflow, tables: registry.Tables, *, begin
     preflight.check_site(run, rules, placed.workflow)
     if not begins and not run.is_over:  # a start has looked for them
         reached = needed_states.reachable_states(run, placed.workflow)
-        programs.check_reached_scripts(run.start.workflow_id, placed.workflow, reached)
+        programs.check_scripts(placed.workflow, reached, id=run.start.workflow_id)
         programs.check_reached_prompts(run.start, placed.workflow, reached, tables)
     return replace(placed, models=tuple(rules.models))
 

@@ -23,32 +23,22 @@ from raymond.system.programs import numbers
 # --- what runs scripts
 
 
-def check_scripts(workflow: Workflow) -> None:
-    """Refuse a workflow that leads to scripts which nothing here can run."""
-    for name, program, problem in _missing_scripts(workflow, reach.of(workflow).named):
-        _check_platform(workflow, name)
-        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=_script_hint(program))
+def check_scripts(workflow: Workflow, reached: Container[str] | None = None, *, id: str = "") -> None:
+    """Refuse a workflow that leads to scripts which nothing here can run.
 
-
-def check_reached_scripts(id: str, workflow: Workflow, reached: Container[str]) -> None:
-    """Refuse to continue run `id` if such a script is among the states that its agents can still come to."""
-    for name, program, problem in _missing_scripts(workflow, reached):
-        _check_platform(workflow, name)
-        again = f"raymond resume {id}"
-        if os.path.isabs(program):
+    Of run `id`, which is to continue, those count that its agents can still have `reached`.
+    """
+    for name, program, problem in _missing_scripts(workflow, reach.of(workflow).named if reached is None else reached):
+        refused = resolve(workflow, name)
+        if isinstance(refused, Refusal):  # it is for another system: no program that one could install would run it
+            mark, kind = Mark(name), OF_NAME[refused.kind]
+            raise WorkflowError(frontmatter.diagnose(mark, kind, refused.reason, refused.hint))
+        is_set = os.path.isabs(program)
+        hint = f"correct `python` in {SETTINGS_FILE}" if is_set else f"install {program}"
+        again = f"raymond resume {id}" if id else ""
+        if again and is_set:
             again += " --latest"  # the run has its own copy of the settings
-        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=_script_hint(program), again=again)
-
-
-def _check_platform(workflow: Workflow, name: str) -> None:
-    """Refuse a script that is for another system: no program that one could install would run it here."""
-    refused = resolve(workflow, name)
-    if isinstance(refused, Refusal):
-        raise WorkflowError(frontmatter.diagnose(Mark(name), OF_NAME[refused.kind], refused.reason, refused.hint))
-
-
-def _script_hint(program: str) -> str:
-    return f"correct `python` in {SETTINGS_FILE}" if os.path.isabs(program) else f"install {program}"
+        raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=hint, again=again)
 
 
 def _missing_scripts(workflow: Workflow, reached: Container[str]) -> list[tuple[str, str, str]]:
