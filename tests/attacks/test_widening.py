@@ -46,7 +46,7 @@ def asked(cwd: Path, roots: str, *, given: list[Path]) -> list[Diagnostic]:
     workspace = place({"START.md": "", "workflow.yaml": f"roots: {roots}"}, "START.md")
     loaded = Loaded(workspace.workflow, "", {}, "")
     begun = start(workspace, cwd=str(cwd))
-    return list(preflight.wider_roots(Proposal(loaded, begun, {}, [], [], roots=[str(one) for one in given])))
+    return list(preflight.wider_roots(Proposal(loaded, begun, {}, SiteRules(), roots=[str(one) for one in given])))
 
 
 def test_a_workflow_opens_no_directory_by_naming_it(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from raymond.control import config
-from raymond.control.settings import KEYS
+from raymond.control.settings import KEYS, SiteRules
 from raymond.control.start import Choices, Options, configured, prepare
 from raymond.errors import UsageError
 from raymond.machine.events import RunStarted
@@ -392,7 +392,7 @@ def test_the_policy_file_holds_for_what_a_workflow_names(
 ) -> None:
     flow = room.flow({"START.md": f"---\n{key}: scripted\n---\n", "replies.yaml": "START: x"})
     with pytest.raises(UsageError, match=error):
-        prepare(loader.load(flow), Choices(**rule))
+        prepare(loader.load(flow), Choices(rules=SiteRules(**rule)))
 
 
 # --- completion

@@ -18,7 +18,7 @@ from raymond.store.loader import Loaded
 def findings(text: str, **said: Any) -> list[str]:
     workspace = place({"START.md": head(text)}, "START.md")
     loaded = Loaded(workspace.workflow, "", {}, "")
-    return [one.message for one in preflight.wider(Proposal(loaded, start(workspace, **said), {}, [], []))]
+    return [one.message for one in preflight.wider(Proposal(loaded, start(workspace, **said), {}, SiteRules()))]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_backend_that_asks_nobody_has_no_rights_to_widen() -> None:
 def ignored(text: str, can: Abilities, **said: Any) -> list[str]:
     workspace = place({"START.md": head(text)}, "START.md")
     begun = start(workspace, backend="mine", **said)
-    proposal = Proposal(Loaded(workspace.workflow, "", {}, ""), begun, {}, [], [], {"mine": can})
+    proposal = Proposal(Loaded(workspace.workflow, "", {}, ""), begun, {}, SiteRules(), {"mine": can})
     return [one.message for one in preflight.unheeded(proposal)]
 
 
@@ -112,6 +112,6 @@ def test_a_program_is_looked_for_only_where_the_entry_can_lead(
     }
     workspace = place(files, "START.py")
     begun = start(workspace, backend="scripted", backends={"OTHER.md": "codex"})
-    proposal = Proposal(Loaded(workspace.workflow, "", {}, ""), begun, {}, [], [])
+    proposal = Proposal(Loaded(workspace.workflow, "", {}, ""), begun, {}, SiteRules())
     with pytest.raises(BackendError, match="codex") if wanted else nullcontext():
         preflight.check_start(proposal)

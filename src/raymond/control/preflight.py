@@ -45,9 +45,7 @@ class Proposal(Struct):
     start: RunStarted
     tables: registry.Tables
     """The backends of the configuration."""
-    backends: list[str]
-    """The only ones the site rules allow; empty for any."""
-    models: list[str]
+    rules: SiteRules
     able: Mapping[str, Abilities] = {}
     """What each backend can do; known once the backends were checked."""
     roots: list[str] | None = None
@@ -194,18 +192,18 @@ def check_start(proposal: Proposal, *, look: bool = True) -> RunStarted:
 
 def _check_rules(proposal: Proposal) -> None:
     """The site rules also hold for what a workflow names."""
-    workflow = proposal.loaded.workflow
+    workflow, rules = proposal.loaded.workflow, proposal.rules
     for state in workflow.states.values():
         for what, named, allowed in (
-            ("backend", state.policy.backend, proposal.backends),
-            *(("model", model, proposal.models) for model in _named(workflow, proposal.start, state)),
+            ("backend", state.policy.backend, rules.backends),
+            *(("model", model, rules.models) for model in _named(workflow, proposal.start, state)),
         ):
             if allowed and named and named not in allowed:
                 raise UsageError(
                     f"{config.SITE_FILE} allows no {what} `{named}`, which {state.name} names",
                     hint=f"one of: {', '.join(allowed)}",
                 )
-    default, allowed = proposal.start.backend, proposal.backends
+    default, allowed = proposal.start.backend, rules.backends
     if allowed and default not in allowed:
         raise UsageError(f"{config.SITE_FILE} allows no backend `{default}`", hint=f"one of: {', '.join(allowed)}")
 

@@ -55,11 +55,7 @@ class Choices(Options, kw_only=True):
     unknown_turn_cost: float = UNKNOWN_TURN
     backend_was_typed: bool = False
     budget_from: str = ""
-    most_budget: float = 0.0
-    """The most that the site rules allow; 0 when they say nothing."""
-    backends: list[str] = []
-    """The only ones that the site rules allow; empty when they say nothing."""
-    models: list[str] = []
+    rules: SiteRules = SiteRules()
     from_project: list[str] = []
     """The keys whose values come from the project, which may only lower what the workflow says."""
 
@@ -115,9 +111,7 @@ def configured(options: Options, settings: Config, rules: SiteRules) -> Choices:
         prices=settings["prices"],
         unknown_turn_cost=settings["unknown_turn_cost"],
         budget_from=settings.settings["budget"].origin,
-        most_budget=rules.max_budget,
-        backends=rules.backends,
-        models=rules.models,
+        rules=rules,
     )
 
 
@@ -160,7 +154,7 @@ def _prepared(loaded: Loaded, options: Choices, *, look: bool) -> Prepared:
     elif name := next((state.name for state in workflow.states.values() if state.policy.may_change), ""):
         hint = "use --workspace isolated or copy"
         raise UsageError(f"{name} has `may_change`, which needs a workspace", hint=hint)
-    asked = Proposal(loaded, started, options.tables, options.backends, options.models, roots=started.roots)
+    asked = Proposal(loaded, started, options.tables, options.rules, roots=started.roots)
     checked = preflight.check_start(asked, look=look)
     if has_workspace:
         workspaces.logins(checked, workflow, options.tables)
@@ -288,12 +282,12 @@ def _limit(options: Choices, key: str, settings: Settings) -> Any:
 
 def _budget(options: Choices, settings: Settings) -> float:
     asked: float = _first(_limit(options, "budget", settings), KEYS["budget"].default)
-    most = options.most_budget
+    most = options.rules.max_budget
     return most if most and not 0 < asked <= most else asked
 
 
 def _budget_from(options: Choices, settings: Settings) -> str:
-    if options.most_budget and _budget(options, settings) == options.most_budget:
+    if options.rules.max_budget and _budget(options, settings) == options.rules.max_budget:
         return config.SITE_FILE
     if options.budget is not None and _limit(options, "budget", settings) == options.budget:
         return options.budget_from

@@ -82,9 +82,9 @@ def _warnings(run: Run, loaded: Loaded, *, strict: bool) -> list[Diagnostic]:
 
 def _change(project: Project, run: Run, loaded: Loaded, renamed: Mapping[str, str]) -> WorkflowChanged:
     changed = needed_states.change_workflow(run, loaded.workflow, loaded.digest, renamed)
-    tables, rules = config.load(project.tree)["backends"], config.site_rules()
+    tables = config.load(project.tree)["backends"]
     today = replace(run.start, backends=changed.backends, allowed_tools=list(run.rights.allowed))
-    today = preflight.check_start(Proposal(loaded, today, tables, rules.backends, rules.models))
+    today = preflight.check_start(Proposal(loaded, today, tables, config.site_rules()))
     return replace(changed, in_place=today.in_place)
 
 
