@@ -72,7 +72,7 @@ def add_to(group: click.Group, loop: str, workflow: str) -> None:
     @flags.continuing(DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
     def resume(given: ResumeFlags, docs: str) -> int:
         """Continue the loop that was paused or cut off."""
-        return loop_verbs.resume_or_say(loop, docs, given)
+        return loop_verbs.resume(loop, docs, given)
 
     if loop in (TASKS, STORIES):
 

@@ -132,35 +132,27 @@ def stop_it(loop: LoopRun, end: Callable[[LoopRun], str]) -> int:
     return 0
 
 
-def resume(loop: str, docs: str, given: ResumeFlags) -> int | None:
-    """Take up the loop that was cut off; None when there is none that could be."""
-    _, found = find(loop, docs)
+def resume(loop: str, docs: str, given: ResumeFlags) -> int:
+    """Take up the loop that was cut off, or say that there is none."""
+    checkout, found = find(loop, docs)
     if found and found.is_unconcluded:
         return conclude(found, given.show)
     is_over = found is None or found.loop is None or found.loop.run.is_over
     if found is None or found.status == "complete" or (found.status == "failed" and is_over):
-        return None
+        _say_none(checkout, loop)
+        return 0
     if found.loop and is_over:
         tell(f"the loop {found.loop.id} has used up what it may do: raymond {loop} start goes on with the rest")
         return 0
     if found.loop is None:
         raise UsageError(foreign(found), hint=f"raymond {loop} start goes on with what the documents here say")
-    code = take_up(found, loop, given, answers=True)
-    return 0 if code is None else code
+    return take_up(found, loop, given, answers=True) or 0
 
 
 def conclude(found: Found, show: ShowFlags) -> int:
     """Write down how a loop ended whose process was killed before it could."""
     assert found.loop is not None
     return ending.tell(found.loop.project, found.loop.run, as_json=show.as_json)
-
-
-def resume_or_say(loop: str, docs: str, given: ResumeFlags) -> int:
-    """The same, or say that there is none."""
-    code = resume(loop, docs, given)
-    if code is None:
-        _say_none(preflight.folder_here(docs, needs_git=False), loop)
-    return code or 0
 
 
 def _say_none(checkout: Documents, loop: str) -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from raymond import pasted
 from raymond.cli import loop_verbs, prompt
+from raymond.cli.flags import HELP_NAMES
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said, width_of
@@ -24,7 +25,7 @@ _DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder o
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-@click.group("prd", context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.group("prd", context_settings=HELP_NAMES, no_args_is_help=False)
 def command() -> None:
     """Keep the status of the stories in docs/prd.md, or import stories from elsewhere."""
 
@@ -38,7 +39,7 @@ def status_init(docs: str, yes: bool, as_json: bool) -> int:
 
     What the file holds already is kept: passes, history and fields of others.
     """
-    found = _documents(docs)
+    found = preflight.folder_here(docs, needs_git=False)
     again = Again("status-init", docs, [("--yes", yes), ("--json", as_json)])
     for name in ("", PRD):
         prd_init.check_top(found, name, again.at(found))
@@ -88,10 +89,6 @@ def _write(survey: Survey, *, medium: bool, as_json: bool) -> int:
     return 0
 
 
-def _documents(docs: str) -> Documents:
-    return preflight.folder_here(docs, needs_git=False)
-
-
 class Again(Struct, frozen=True):
     """A command as it was typed, for the top of the repository."""
 
@@ -125,7 +122,7 @@ def import_(file: str, docs: str, kind: str | None, verify: str, yes: bool, dry_
     Each gets tasks in a new implementation spec. What was imported before is not added again. Without a terminal it
     needs --yes.
     """
-    found = _documents(docs)
+    found = preflight.folder_here(docs, needs_git=False)
     given: list[tuple[str, str | bool | None]] = [("--as", kind), ("--verify", verify), ("--yes", yes)]
     again = Again("import", docs, [*given, ("--dry-run", dry_run)], file).at(found)
     prd_init.check_top(found, "", again)
