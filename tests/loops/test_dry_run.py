@@ -1,5 +1,6 @@
 """`--dry-run` of a loop: what an agent would be sent, what the check shows now, rights and money as they really are."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,15 @@ def test_a_loop_without_git_says_what_it_cannot_see(tmp_path: Path) -> None:
     told = "nothing is committed, so Raymond does not see what an iteration changes: every iteration counts, whatever it did"
     assert f"{told}\n" in ran.err
     assert "- Cost: ~$0.50 (~ counts a turn of mine as $0.50: set `cost` in [backends.mine])\n" in ran.out
+
+
+@pytest.mark.slow
+def test_a_rehearsal_leaves_a_plain_loop_alone_that_was_killed_before_it_wrote_its_end(tmp_path: Path) -> None:
+    night = night_of(tmp_path)
+    night.loop("PROMPT.md", "--max-iterations", "1", "--gate", "true", loop="ralph")
+    path = night.path / "docs/.ralph-loop-state.json"
+    killed = json.dumps(json.loads(path.read_text("utf-8")) | {"status": "running", "pid": 2_000_000_000})
+    path.write_text(killed, "utf-8")
+    ran = night.loop("PROMPT.md", "--gate", "true", "--id", "other", "--dry-run", loop="ralph")
+    assert ran.code == 0, ran.err
+    assert path.read_text("utf-8") == killed

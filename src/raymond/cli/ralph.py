@@ -67,7 +67,7 @@ def start(given: StartFlags, prompt: str, **own: Any) -> int:
     workflow = own["workflow"] or starting.PLAIN
     checkout = preflight.folder_here(own["docs"], needs_git=False, owned=settings.owned)
     found = finding.look(runs.here(), checkout, RALPH)
-    if found and found.is_unconcluded:
+    if found and found.is_unconcluded and not given.dry_run:
         loop_verbs.conclude(found, given.show)
     is_same = found is not None and found.loop is not None and found.loop.settings.prompt == settings.prompt
     if found and is_same and found.status == "failed" and not given.dry_run:
