@@ -57,4 +57,4 @@ def test_a_person_stops_after_a_failure(tmp_path: Path) -> None:
         pane.type("stop", "Enter")
         pane.sees("code 1")
     assert night.state["completedItems"] == []
-    assert "\nstopped: a person said so\n" in night.room.raymond("continuous-session", "status").stdout
+    assert "\nstopped: by a person\n" in night.room.raymond("continuous-session", "status").stdout

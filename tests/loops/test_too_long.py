@@ -39,7 +39,10 @@ def test_a_loop_over_long_tasks_comes_to_its_end(tmp_path: Path) -> None:
     done = night.tasks()
     assert done.code == 0, done.err[-2000:]
     assert night.fields("1.4.4")["Verified"].startswith("true (")
-    assert "1.4.3. A long check: its check has more than 10,000 characters: put it into a script" in done.out
+    assert (
+        "1.4.3. A long check: its check cannot be read: it has more than 10,000 characters: put it into a script"
+        in done.out
+    )
     assert done.err.count("Selected item") == 3
 
 

@@ -30,6 +30,7 @@ from raymond.workspace import apply as applying
 from raymond.workspace import publish
 from raymond.workspace import tree as trees
 from raymond.workspace.apply import Done
+from raymond.workspace.repository import Repository
 
 _CONCLUDING = 60.0
 """Seconds that a process may take to write down how a loop ended."""
@@ -39,14 +40,14 @@ _CONCLUDING = 60.0
 
 
 def bring_documents(loop: LoopRun) -> None:
-    """Let the checkout that a loop works in have the documents of its tip, unless an item is open."""
-    if loop.ledger.open:
-        return
-    place, branch = loop.place, loop.branch
+    """Let the checkout that a loop works in have the tip, with what is not committed there on top of it."""
+    place = loop.place
+    branch = loop.branch_in(Repository(place.slot.git, place.slot.rules))
     with place.alone():
         origin, taken = place.known(), place.harvest()
-        if taken.tree == origin.tree:
-            trees.follow(place.slot, origin, branch.tip, vouched=branch.tree_of(VOUCHED), taken=taken.left)
+        if wanted := branch.merged(taken.left, origin.commit):
+            vouched = branch.tree_of(VOUCHED)
+            trees.follow(place.slot, origin, branch.tip, wanted=wanted, vouched=vouched, taken=taken.left)
             branch.check_out()
     if loop.run.is_over:
         place.drop()

@@ -146,12 +146,9 @@ class ItemRun:
     def _look_at_documents(self, left: str, found: Work) -> None:
         before, after = self.step.documents_at(self.origin.tree), self.step.documents_at(left)
         newest = os.path.join(LOGS, before.newest() or "-")
-        ours = self.repository.changes(self.origin.tree, self.branch.tree_of(TIP))
         for raw, (old, new) in self.repository.changes(self.origin.tree, left, self.origin.kept).items():
             name = os.path.relpath(os.fsdecode(raw), before.inside)
             path = before.shown(name)
-            if ours.get(raw) == (old, new):
-                continue  # it is as the branch has it: a person checked that out
             if name == newest:
                 self._compare(before.read(name), after.beginning(name), path, found)
             elif os.path.dirname(name) == LOGS and not old:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
@@ -90,7 +91,13 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def write(self, reply: str = "") -> str:
         """As it is handed on, with what the agent said, for the judge."""
         told = {"reply": reply[-REPLY:]} if reply else {}
-        return json.dumps({**to_builtins(self), **told})  # a title need not be UTF-8
+        return json.dumps({**self.fields, **told})  # a title need not be UTF-8
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Its fields without those that are empty."""
+        needed = self.__struct_fields__[: -len(self.__struct_defaults__)]
+        return {name: one for name, one in to_builtins(self).items() if one or name in needed}
 
     @property
     def is_done(self) -> bool:
@@ -189,7 +196,7 @@ class Ledger(Struct, kw_only=True, omit_defaults=True):
     def write(self) -> str:
         """As it is handed on."""
         told = {"exit_code": self.exit_code, "text": self.text} if self.ended else {}
-        return json.dumps({**told, **to_builtins(self)})
+        return json.dumps({**told, **to_builtins(self), "entries": [one.fields for one in self.entries]})
 
     @property
     def exit_code(self) -> int:

@@ -24,6 +24,7 @@ from raymond.system.files import make_private
 from raymond.views.status import waits_for_review
 from raymond.workspace.place import Place
 from raymond.workspace.publish import Person, contains
+from raymond.workspace.repository import Repository
 
 _DOCS = "docs"
 """The default folder of documents."""
@@ -81,6 +82,10 @@ class LoopRun:
         folder = self.project.run(self.id).file("loop")
         make_private(folder)
         return branch_of(self.project, self.id, self.settings, Person(self.top, folder))
+
+    def branch_in(self, repository: Repository) -> Branch:
+        """Its branch, with trees that are made in another repository, such as that of its workspace."""
+        return branch_of(self.project, self.id, self.settings, repository)
 
     @property
     def documents(self) -> Documents:

@@ -126,7 +126,7 @@ def answered(ledger: Ledger, outcome: dict[str, str]) -> None:
     if outcome["status"] != "done":
         ledger.ended, ledger.why = "stopped", "an item failed and no terminal was attached"
     elif outcome["result"].strip().casefold() in ("stop", "abort", "n", "no"):
-        ledger.ended, ledger.why = "stopped", "a person said so"
+        ledger.ended, ledger.why = "stopped", "by a person"
 
 
 def _broken(step: Step, ledger: Ledger, error: str) -> Entry:

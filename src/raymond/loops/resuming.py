@@ -9,7 +9,7 @@ from raymond.errors import UsageError, WorkspaceError
 from raymond.faces.words import many
 from raymond.language.refusal import Refusal
 from raymond.loops import report, state
-from raymond.loops.branch import TIP, Branch
+from raymond.loops.branch import TIP
 from raymond.loops.formats.state_file import Status
 from raymond.loops.loop_run import LoopRun
 from raymond.loops.next_item import PAUSE
@@ -68,7 +68,7 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
             answer = ask(what, ("continue", "discard", "commit"))
             if answer == "continue":
                 return
-            branch = branch_in(loop, repository)
+            branch = loop.branch_in(repository)
             name = _free(loop, f"{opened.slot}.interrupted", taken.left, origin.commit, repository)
             tell(f"what the interrupted session has changed is kept in {name}")
             if answer == "commit":
@@ -85,16 +85,9 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
         tell(f"it cannot be asked about the interrupted session: {error}")
 
 
-def branch_in(loop: LoopRun, repository: Repository) -> Branch:
-    """Its branch, with trees that are made where its workspace is."""
-    from raymond.loops.step import branch_of
-
-    return branch_of(loop.project, loop.id, loop.settings, repository)
-
-
 def _free(loop: LoopRun, what: str, tree: str, parent: str, repository: Repository) -> str:
     """Keep an interrupted session under the first name of a row, NAME, NAME-2 and so on, that has nothing else."""
-    branch, number, free = branch_in(loop, repository), 1, what
+    branch, number, free = loop.branch_in(repository), 1, what
     while (there := branch.commit_of(free)) and repository.tree_of(there) != tree:
         number += 1
         free = f"{what}-{number}"
@@ -152,7 +145,7 @@ def _put_away(loop: LoopRun) -> str:
             return ""
         name = _free(loop, f"{opened.slot}.interrupted", taken.left, origin.commit, repository)
         if place.way == "here":
-            branch = branch_in(loop, repository)
+            branch = loop.branch_in(repository)
             vouched = branch.tree_of("vouched")
             trees.follow(place.slot, origin, branch.tip, vouched=vouched, taken=taken.left)
             branch.check_out()

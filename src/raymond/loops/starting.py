@@ -155,16 +155,18 @@ def find_start(
             start = repository.commit(one, [start], f"{message}\n", time())
     taken = sorted(os.fsdecode(path) for path in repository.changes(old, new) if path not in documents)
     point = StartPoint(start, start, new, new, taken, left_out)
-    return _on_top(repository, top, point, earlier) if earlier and not since else point
+    return _on_top(repository, top, point, earlier, takes_all=takes_all) if earlier and not since else point
 
 
-def _on_top(repository: Repository, top: str, point: StartPoint, earlier: Earlier) -> StartPoint:
+def _on_top(repository: Repository, top: str, point: StartPoint, earlier: Earlier, *, takes_all: bool) -> StartPoint:
     """The same on top of an earlier loop, unless the checkout has all of that."""
     head = git.head(top)
     mine = repository.tree_of(point.start)
     theirs = repository.tree_of(earlier.tip)
-    # What that loop took along is the same change on both sides, and no conflict.
-    parents = [head] if publish.contains(top, head, earlier.base) else [head, earlier.base]
+    # What that loop took along is the same change on both sides, and no conflict. Where it is not looked at now, its
+    # absence is no change.
+    is_there = not takes_all or publish.contains(top, head, earlier.base)
+    parents = [head] if is_there else [head, earlier.base]
     person = repository.commit(mine, parents, "the checkout\n", 0)
     merged, conflicts = repository.merged(earlier.tip, person)
     if conflicts:

@@ -238,8 +238,7 @@ class Step:
                 return []
         except OSError:
             pass  # it is packed, or the agent has removed it
-        ours = ["--not", self.branch.tip] if self.branch.is_here else []
-        return self.place.said(["git", "log", "--format=%s", "-20", f"{origin.head}..HEAD", *ours], self.cwd)
+        return self.place.said(["git", "log", "--format=%s", "-20", f"{origin.head}..HEAD"], self.cwd)
 
 
 def place_of(project: Project, id: str, given: Settings) -> Place:

@@ -180,7 +180,7 @@ class _Reader:
             self.part("manual")
             self._criterion(told[1:-1] if told[:1] == "(" and told[-1:] == ")" else told)
         elif len(text) > _LONGEST:
-            self.problem(f"`{_cut(text)}` is too long for a command", at)
+            self.problem(f"it has more than {_LONGEST:,} characters: put it into a script", at)
         else:
             self._commands(text, at)
 

@@ -1,0 +1,2 @@
+echo 1 >> n.txt
+echo "I counted."
