@@ -1,4 +1,4 @@
-"""What is doubtful about a start: told before the first turn, refused with --strict."""
+"""The warnings about a start: told before the first turn, refused with --strict."""
 
 import contextlib
 import json
