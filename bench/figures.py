@@ -167,16 +167,15 @@ def goals(size: Size) -> dict[str, list[Goal]]:
 
 def chain(home: Path, size: Size) -> Readings:
     """A chain of scripts against the same scripts in a loop; and the CPU that the runtime itself uses."""
-    states = workflows.chain(size.chain)
-    last = list(states)[-1]
+    states, started = workflows.chain(size.chain), workflows.chain_that_ends(size.chain)
     floors, walls, cpus, starts = [], [], [], []
     for number in _rounds("chain", size.chain_rounds):
-        ours, alone = (Folder(home / f"chain-{kind}{number}", states) for kind in ("run", "one"))
+        ours, alone = (Folder(home / f"chain-{kind}{number}", of) for kind, of in (("run", states), ("one", started)))
         floors.append(run(workflows.loop(ours.path), ours.path).wall)
         cost = ours.run(result="done", steps=size.chain)
         walls.append(cost.wall)
         cpus.append(cost.cpu)
-        starts.append(alone.run(last, result="done", steps=1).cpu)
+        starts.append(alone.run(result="done", steps=1).cpu)
         _tell(f"  floor {floors[-1]:.2f} s, ours {walls[-1]:.2f} s, own CPU {cpus[-1]:.2f} s")
     floor, wall = median(floors), median(walls)
     each = 1000 * median(cpus) / size.chain

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import against
 import workflows
 from figures import FULL, MEASURES, QUICK, Readings, Size, goals
 from measure import Failed, environment, foreign_cpu, run
@@ -27,6 +28,8 @@ CACHE = ROOT / ".cache" / "bench"
 def main() -> int:
     """The exit code."""
     options = _options()
+    if options.against:
+        return _against(options)
     size = QUICK if options.quick else FULL
     groups = list(dict.fromkeys(options.only or MEASURES))
     where = machine(options.home.parent)
@@ -49,8 +52,23 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the runtime against a plain shell loop and an empty Python.")
     parser.add_argument("--only", action="append", choices=list(MEASURES), help="one group of figures; may be repeated")
     parser.add_argument("--quick", action="store_true", help="smaller and less exact: only checks that it works")
+    parser.add_argument("--against", metavar="COMMIT", help="measure a commit and this tree in turns, and compare")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="with --against: how often each (5)")
     parser.add_argument("--home", type=Path, default=CACHE, metavar="DIR", help="where to work (.cache/bench)")
     return parser.parse_args()
+
+
+def _against(options: argparse.Namespace) -> int:
+    options.home.mkdir(parents=True, exist_ok=True)
+    only = [word for group in options.only or () for word in ("--only", group)]
+    arguments = [*only, *(["--quick"] if options.quick else [])]
+    with tempfile.TemporaryDirectory(dir=options.home) as home:
+        try:
+            print(against.compare(options.against, arguments, options.rounds, Path(home)))
+        except Failed as failure:
+            print(f"error: {failure}", file=sys.stderr)
+            return 1
+    return 0
 
 
 def _note(options: argparse.Namespace) -> str:
