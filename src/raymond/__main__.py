@@ -1,5 +1,6 @@
 """The command `raymond`."""
 
+import gc
 import os
 import sys
 
@@ -11,6 +12,9 @@ def main() -> None:
 
         print(f"raymond {__version__}")
         return
+    # Little here is cyclic garbage, and nothing that is imported is. Later, every collection walks over all agents of a
+    # large run.
+    gc.set_threshold(50_000, 20, 100)
     from raymond import cli
     from raymond.cli import terminal
     from raymond.system import processes

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import gc
 import io
 import os
 import sys
@@ -139,8 +138,6 @@ def group(directory: str | None) -> None:
 
 def main(args: list[str]) -> int:
     """Run one command; its exit code."""
-    # Little here is cyclic garbage, and every collection walks over all agents of a large run.
-    gc.set_threshold(50_000, 20, 100)
     _open_streams()
     if COMPLETE in os.environ:
         with contextlib.suppress(Exception):  # whoever presses Tab wants no error

@@ -17,14 +17,14 @@ from raymond.patterns import regex
 PLACEHOLDERS = ("...", "…")
 """What stands for any name."""
 _TRANSITIONS = "|".join(form.name for form in TAGS.values() if form.makes)
-_OPENED = rf"<(?:{_TRANSITIONS})[\s>\\]"
-_PRINTED = rf"<({_TRANSITIONS})((?:\s[^<>]*)?)>([^<]*)</\1>"
+_OPENED = regex(rf"<(?:{_TRANSITIONS})[\s>\\]")
+_PRINTED = regex(rf"<({_TRANSITIONS})((?:\s[^<>]*)?)>([^<]*)</\1>")
 BESIDE = r"RAYMOND_WORKFLOW_DIR|\$\{?0\b|BASH_SOURCE|__file__|(?:from|import)\s+lib\b|PSScriptRoot|%~dp0"
 """How a script finds the files of its workflow."""
-_COMPUTED = rf"</[^A-Za-z!]|{BESIDE}"
+_COMPUTED = regex(rf"</[^A-Za-z!]|{BESIDE}")
 """Of a script: the name of a tag is a value, or another file may print tags."""
 _STATE_KEYS = "|".join({name for form in TAGS.values() for name, one in form.attributes.items() if one.kind == "state"})
-_NAMING = rf"""\b(?:{_STATE_KEYS})=\\?["']?([^"'\\\s]*)"""
+_NAMING = regex(rf"""\b(?:{_STATE_KEYS})=\\?["']?([^"'\\\s]*)""")
 NAME = regex(r"\w[\w.-]*")
 """What the name of a state looks like."""
 
@@ -146,12 +146,12 @@ def of_state(state: State, lib: Mapping[str, str], names: Names) -> Leads:
 def _of_script(leads: Leads, text: str, names: Names) -> None:
     if _gives_up(text):
         return
-    printed = [found.groups() for found in re.finditer(_PRINTED, text)]
-    if not printed or len(printed) != len(re.findall(_OPENED, text)) or re.search(_COMPUTED, text):
+    printed = [found.groups() for found in _PRINTED.finditer(text)]
+    if not printed or len(printed) != len(_OPENED.findall(text)) or _COMPUTED.search(text):
         leads.every = True
         return
     for tag, attributes, body in printed:
-        for name in re.findall(_NAMING, attributes) if attributes else ():
+        for name in _NAMING.findall(attributes) if attributes else ():
             _add(leads, names, name)
         if TAGS[tag].body.kind == "state":
             _add(leads, names, body.strip())

@@ -12,8 +12,8 @@ from raymond.language.tags import TAGS, VARIABLE
 from raymond.language.workflow import State, Workflow, resolve
 from raymond.patterns import regex
 
-_OPENED = r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)>(?=([^<]*</\1>))"
-_WHOLE = r"<([A-Za-z][A-Za-z_-]{1,24})(?:\s[^<>]*)?>[^<]*</\1>"
+_OPENED = regex(r"<([A-Za-z][A-Za-z_-]{1,24})((?:\s[^<>]*)?)>(?=([^<]*</\1>))")
+_WHOLE = regex(r"<([A-Za-z][A-Za-z_-]{1,24})(?:\s[^<>]*)?>[^<]*</\1>")
 _COMPUTED = regex(r"[$`{}%!]")
 """Of a tag: part of it is a value."""
 _COMMENT = regex(r"(?:^|\s)(?:#|//|::|[Rr][Ee][Mm]\s)")
@@ -24,13 +24,13 @@ def check(workflow: Workflow, state: State) -> Iterator[Diagnostic]:
     """Misspelt tags, unknown attributes and states that do not exist, where a script would print them as they are."""
     text = re.sub(_DOCSTRING, _blank, state.body) if state.name.endswith(".py") else state.body
     rest = ""
-    for found in re.finditer(_OPENED, text):
+    for found in _OPENED.finditer(text):
         begin = text.rfind("\n", 0, found.start()) + 1
         if _COMPUTED.search(text, found.start(), found.end(3)) or _COMMENT.search(text[begin : found.start()]):
             continue
         mark = places.place(state, found.start(), found.end(3))
         if found[1] in TAGS:
-            rest = rest or re.sub(_WHOLE, " ", text)
+            rest = rest or _WHOLE.sub(" ", text)
             for tag in _tags(f"{found[0]}{found[3]}"):
                 for message, hint in (*_attributes(tag), *_targets(workflow, tag, rest)):
                     yield frontmatter.diagnose(mark, "script-tag", message, hint)
