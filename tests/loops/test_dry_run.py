@@ -21,7 +21,7 @@ def night_of(path: Path) -> Night:
 def test_a_loop_over_items_shows_rights_and_money_too(tmp_path: Path) -> None:
     ran = night_of(tmp_path).loop("--dry-run")
     assert "  1. Write the answer: sh check.sh\n" in ran.out
-    assert "rights:   those of your user, inside the workspace: mine takes no heed of Raymond's\n" in ran.out
+    assert "rights:   those of your user, inside the workspace: mine ignores Raymond's permissions\n" in ran.out
     assert "set `cost` in [backends.mine]\n" in ran.out
 
 

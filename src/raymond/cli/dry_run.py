@@ -137,8 +137,8 @@ def _rights(plan: Preview) -> str:
     start, heedless = plan.start, ", ".join(plan.heedless)
     if heedless and len(plan.heedless) == len(plan.programs):
         inside = "" if start.workspace == "here" else ", inside the workspace"
-        return f"those of your user{inside}: {heedless} takes no heed of Raymond's"
-    return f"{_given(plan)}; {heedless} takes no heed of that" if heedless else _given(plan)
+        return f"those of your user{inside}: {heedless} ignores Raymond's permissions"
+    return f"{_given(plan)}; {heedless} ignores that" if heedless else _given(plan)
 
 
 def _given(plan: Preview) -> str:

@@ -328,7 +328,7 @@ def message(run: ItemRun, outcome: Outcome) -> str:
     elif outcome.verdict == PLANNED:
         title = f"docs: propose tasks ({item.group})"
     else:
-        title = branch.headline(item.title, item.key)
+        title = branch.headline(item.title, item.key if item.place else "")
     return branch.message(title, facts, outcome.wrote, trailers(run.step.id, run.mark))
 
 

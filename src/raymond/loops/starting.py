@@ -270,7 +270,8 @@ def draft(
     if publish.held(top, tip) and (
         project.run(id).exists or publish.ask(top, "log", f"--grep=^Raymond-Run: {id}$", "-1", tip)
     ):
-        raise UsageError(f"{tip} has the work of an earlier run", hint=f"take another --id, or git update-ref -d {tip}")
+        way = f"raymond clean {id} removes it" if project.run(id).exists else f"git update-ref -d {tip} removes that"
+        raise UsageError(f"{tip} has the work of an earlier run", hint=f"take another --id; {way}")
     asked = ("check-ref-format", "--branch", settings.branch)
     if (
         settings.branch

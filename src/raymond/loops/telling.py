@@ -223,7 +223,9 @@ def _ended_turn(said: str) -> str:
 
 def _verified(event: GateEnded) -> str:
     if event.verdict in ("passed", "failed"):
-        return records.verified_line(0 if event.verdict == "passed" else event.exit_code or 1)
+        is_green = event.verdict == "passed"
+        code = int(not is_green) if event.exit_code is None else event.exit_code
+        return records.verified_line(code, is_green=is_green)
     return f"Verification {event.verdict.upper()}: {event.reason}"
 
 

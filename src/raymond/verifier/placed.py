@@ -233,7 +233,7 @@ def _tried(room: Room, given: Assignment, tell: Tell) -> Ran:
     if ran.is_green:
         room.note_tried(room.net)
         return ran
-    tell(Noted("it is red in a checkout of the project: is it here, too?"))
+    tell(Noted("it fails in a clean checkout of the project: it runs here now, to compare"))
     os.chdir(given.cwd)
     here = checks.run(given, tell, "yours")
     differs = here.is_green or here.found.sign != ran.found.sign

@@ -17,7 +17,7 @@ def test_the_lines_are_those_that_programs_look_for() -> None:
         records.selected_line("Implement user auth"),
         records.implemented_line(),
         records.verifying_line("npm test"),
-        records.verified_line(0),
+        records.verified_line(0, is_green=True),
         records.committing_line(),
         records.completed_line(1, 228.4),
     ]
@@ -43,7 +43,8 @@ def test_a_loop_without_a_limit_counts_up() -> None:
 
 
 def test_a_red_check_is_told() -> None:
-    assert records.verified_line(2) == "Verification FAILED (exit 2)"
+    assert records.verified_line(2, is_green=False) == "Verification FAILED (exit 2)"
+    assert records.verified_line(2, is_green=True) == "Verification PASSED (exit 2)", "which was expected"
 
 
 @pytest.mark.parametrize(

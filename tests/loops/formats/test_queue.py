@@ -261,6 +261,14 @@ def test_a_queue_in_a_comment_is_none() -> None:
 def test_what_hides_items_is_warned_of() -> None:
     assert warnings("- a", "", "```", "- b") == [(7, "this block of code is not closed, so what follows is part of it")]
     assert warnings("- a", "<!--", "- b") == [(6, "this comment is not closed, so what follows is part of it")]
+    assert warnings("- a", "  ```", "- b") == [(6, "this block of code is not closed, so what follows is part of it")]
+    assert warnings("- a", "      ```", "- b") == [
+        (6, "this block of code is not closed, so the rest of its item is part of it")
+    ]
+    assert warnings("- a", "  <!--", "- b") == [
+        (6, "this comment is not closed, so the rest of its item is part of it")
+    ]
+    assert warnings("- a", "- b", "- A") == [(7, "the item in line 5 has the same title, so this one is not taken")]
     assert warnings("Do it.") == [(5, "there is text under `Next Steps`, but no item begins with a number or `-`")]
     assert warnings("- a", "- [NO-VERIFY]") == [(6, "an item without a title is left out")]
     assert warnings("- [VERIFY: task-loop] a") == [

@@ -7,6 +7,7 @@ from raymond.loops.formats import task_spec
 from raymond.loops.formats.queue_item import PlanWarning
 from raymond.loops.formats.task_spec import Task
 
+ONE = "a task has one command: join them with `&&`, or put them into a script"
 SPEC = """# 1.4 Parser
 
 **Status:** 🟡 In Progress
@@ -201,6 +202,9 @@ def test_verified_is_true_or_false(value: str, verified: bool) -> None:
     [
         ("**Verification:** `npm test`", Check(run="npm test")),
         ("**Verification:**\n```sh\nnpm test\n```", Check(run="npm test")),
+        ("**Verification:**\n\n```sh\nnpm test\n```\n\n```\nnot this\n```", Check(run="npm test")),
+        ("### Verification\n\n`npm test`\n", Check(run="npm test")),
+        ("### Verification: `npm test`\n\nText.\n", Check(run="npm test")),
         ("**Verification:**\n- command: a\n  expected: 1", Check(run="a", exit=1)),
         (
             "**Verification:** `npm test`\n- expected: exit code 3\n\n- timeout: 2m",
@@ -228,7 +232,7 @@ def test_a_verification_is_a_command_and_what_is_expected(field: str, check: Che
         ("**Verification:**\n- comand: x", "it names no command: add a line `- command: ...` or `- type: manual`"),
         ("**Verification:**\n- command: ", "it names no command: add a line `- command: ...` or `- type: manual`"),
         ("**Verification:** run `a`", '"run `a`" is not a command in backticks or `manual`'),
-        ("**Verification:** `a`\n- command: b", "`command` is given twice"),
+        ("**Verification:** `a`\n- command: b", ONE),
         ("**Verification:**\n- command: a\n- expected: 0\n- expected: 1", "`expected` is given twice"),
         ("**Verification:** `a`\n\n**Verification:** `b`", "`Verification` is given twice"),
         ("**Verification:** `a`\n- expected: 256", f"`expected` is an exit code of 0 to 255 ({EXPECTED})"),
@@ -239,14 +243,19 @@ def test_a_verification_is_a_command_and_what_is_expected(field: str, check: Che
         ("**Verification:** `a`\n- expected:", "its `expected` is empty"),
         ("**Verification:** manual\n- command: a", "it is manual, and has a command"),
         ("**Verification:** `a`\n- manual: b", "it is manual, and has a command"),
-        ("**Verification:** `a` and `b`", "`command` is given twice"),
+        ("**Verification:** `a` and `b`", ONE),
+        (
+            "**Verification:**\n```\na\nb\n```",
+            "a block of code holds one command: join them with `&&`, or put them into a script",
+        ),
+        ("### Verfication\n`a`", "`Verfication` is not read: did you mean `Verification`?"),
         ("**Verification:** `a`\n- type: smoke", "`type: smoke` is not one of command, manual, none"),
         ("**Verification:** tasks", "`tasks` is for stories: a task has a command, or is `manual`"),
         ("**Verification:** none\n- command: a", "it says both that there is none and a command"),
         ("**Verification:** none\n- expected: 0", "it says that there is none, and has more to say"),
         (
             "**Verification:**\n- command: a &&\n  b",
-            "its `command` goes on in the next line: write it in one, or put it in backticks",
+            "its `command` continues in the next line: write it in one line",
         ),
         (
             "**Verification:**\n- command: a <!-- b --> c",

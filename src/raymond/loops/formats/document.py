@@ -268,7 +268,7 @@ class _Scan:
         else:
             stop = limit
             self.blots.append((first, stop, INSIDE))
-            self.unclosed.append((found.start(2), "this block of code is not closed, so what follows is part of it"))
+            self.unclosed.append((found.start(2), _unclosed("block of code", in_item=limit < len(text))))
         self.fences.append(Fence(found.start(), stop, "" if close else found[2] + run))
         self.hidden.append((found.start(), stop))
         return stop
@@ -292,7 +292,7 @@ class _Scan:
             limit = self._end(item, start) if item else len(text)
             stop = min(self._after(self.close), limit)
             if self.close >= limit:
-                self.unclosed.append((start, "this comment is not closed, so what follows is part of it"))
+                self.unclosed.append((start, _unclosed("comment", in_item=item is not None)))
                 self.open_comment = start if item is None else None
         elif self._is_code(start) or self.close >= self._paragraph(start):
             return start + 4
@@ -351,6 +351,10 @@ class _Scan:
             below = _INDENTED.finditer(self.text, self._after(at))
             item.end = next((one.start() for one in below if columns(one[1]) <= item.indent), len(self.text))
         return item.end
+
+
+def _unclosed(what: str, *, in_item: bool) -> str:
+    return f"this {what} is not closed, so {'the rest of its item' if in_item else 'what follows'} is part of it"
 
 
 def _start(fence: Fence) -> int:

@@ -127,11 +127,21 @@ def read(text: str) -> Queue:
         return Queue((), tuple(warnings), (start, end))
     splitter = _Splitter(document, section)
     items = [item for block in splitter.blocks() if (item := _item(text, block, warnings))]
+    warnings += _twice(document, items)
     if splitter.stray and not items:
         warnings.append(
             PlanWarning(f"there is text under `{TITLE}`, but no item begins with a number or `-`", splitter.stray)
         )
     return Queue(tuple(items), tuple(sorted(warnings, key=lambda warning: warning.line)), (start, end))
+
+
+def _twice(document: Document, items: Iterable[Item]) -> Iterator[PlanWarning]:
+    lines: dict[str, int] = {}
+    for item in items:
+        line = document.number(item.start)
+        first = lines.setdefault(" ".join(item.title.split()).casefold(), line)
+        if first != line:
+            yield PlanWarning(f"the item in line {first} has the same title, so this one is not taken", line)
 
 
 def _item(text: str, block: _Block, warnings: list[PlanWarning]) -> Item | None:

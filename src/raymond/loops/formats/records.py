@@ -275,9 +275,9 @@ def verifying_line(command: str) -> str:
     return f"Running verification: {one_line(command)}"
 
 
-def verified_line(exit_code: int) -> str:
+def verified_line(exit_code: int, *, is_green: bool) -> str:
     """The check ended."""
-    return f"Verification {'FAILED' if exit_code else 'PASSED'} (exit {exit_code})"
+    return f"Verification {'PASSED' if is_green else 'FAILED'} (exit {exit_code})"
 
 
 def committing_line() -> str:

@@ -194,6 +194,23 @@ class Layout:
 
     def fields(self, place: Place) -> Iterator[Field]:
         """The fields of a task. Those that nobody knows are among them: they end the one before."""
+        yield from sorted((*self._bold(place), *self._headed(place)), key=_start)
+
+    def _headed(self, place: Place) -> Iterator[Field]:
+        """A heading that is a field: that of the verification, which Raymond never writes."""
+        for heading in self.headings[bisect_right(self._starts, place.start) :]:
+            if heading.start >= place.end:
+                break
+            told, _, value = heading.title.partition(":")
+            name = document.plain(told)
+            if misspelt.VERIFICATION in (name, field_meant(name)):
+                colon = self.counted.find(":", heading.marks, heading.stop) + 1 or heading.stop
+                at = self.counted.find(value.strip(), colon, heading.stop) if value.strip() else heading.stop
+                style = ("", "**", True)
+                stop = at + len(value.strip())
+                yield Field(name, heading.start, style, heading.stop, at, stop, heading.stop)
+
+    def _bold(self, place: Place) -> Iterator[Field]:
         for found in document.FIELD.finditer(self.counted, place.body, place.end):
             name = " ".join(found[3].split()).casefold()
             if name not in KNOWN and found[1].strip(_BLANK) and not field_meant(name):
@@ -224,7 +241,7 @@ class Layout:
         at = stop = field.next
         if field.name != "last attempt" and (plain := _PLAIN.match(text, at, limit)):
             at = stop = plain.end()
-            lines.is_listed = True
+            lines.is_listed, lines.is_awaited = True, False
         while at < limit:
             after = text.find("\n", at, limit) + 1 or limit
             line = text[at:after].rstrip("\r\n")
@@ -238,12 +255,18 @@ class Layout:
         return stop
 
 
+def _start(field: Field) -> int:
+    return field.start
+
+
 class _Lines:
     """Decides which lines belong to a field."""
 
     def __init__(self, name: str, *, has_value: bool) -> None:
         self.keys = _KEYS.get(name)
         self.ends_with_output = name == "last attempt"
+        self.is_awaited = name == "verification" and not has_value
+        """Whether whatever comes first belongs to it, also after an empty line."""
         self.has_value = has_value
         self.is_apart = False
         """Whether empty lines came last."""
@@ -267,12 +290,13 @@ class _Lines:
             return True
         if line[0] in _BLANK:
             return not self.is_apart or self.is_listed
+        is_awaited, self.is_awaited = self.is_awaited, False
         if bare[0] == document.OPENING:
-            return not self.is_apart
+            return is_awaited or not self.is_apart
         if _RULE.match(line):
             return False
         if not _BULLET.match(line):
-            return not (self.is_apart or self.is_after_code)
+            return is_awaited or not (self.is_apart or self.is_after_code)
         is_key = self.keys is not None and self.keys.match(line) is not None
         is_first = not self.is_listed and not self.has_value
         is_held = not self.is_apart or is_first or is_key

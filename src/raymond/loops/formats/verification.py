@@ -134,11 +134,13 @@ class _Reader:
         """A block of code with one command in it."""
         if line.kind == "heading" or (self.is_apart and self.found.parts):
             return False
+        self.is_apart = False
         if line.kind == "fence":
             self.block = self.part("command") if self.of_story or not self.found.parts else None
         elif self.block and (command := line.text.strip()) and not command.startswith(("```", "~~~")):
             if self.block.command:
-                self.problem("a block of code holds one command: list several as `- command:` lines", line.start)
+                several = "list several as `- command:` lines" if self.of_story else _JOIN
+                self.problem(f"a block of code holds one command: {several}", line.start)
             self.block.command = command
         return True
 
@@ -158,7 +160,7 @@ class _Reader:
         if self.key == "criteria" and self.last and self.last.criteria:
             self.last.criteria[-1] += f" {text}"
         elif self.key in ("command", "expected") and not self.is_whole:
-            self.problem(f"its `{self.key}` goes on in the next line: write it in one, or put it in backticks", at)
+            self.problem(f"its `{self.key}` continues in the next line: write it in one line", at)
         elif self.of_story or _QUOTED.fullmatch(text):
             self.value(text, at)
         elif not self.key:
@@ -300,7 +302,7 @@ class _Reader:
                 self.warn(f"`{_cut(text)}` is not read: a verification has {', '.join(KEYS)}", at)
         kinds = {part.kind for part in found.parts}
         if not self.of_story and len(found.parts) > 1:
-            twice = "`command` is given twice" if kinds == {"command"} else "`type` is given twice"
+            twice = f"a task has one command: {_JOIN}" if kinds == {"command"} else "`type` is given twice"
             both = "it says both that there is none and a command" if "none" in kinds else _MANUAL_AND
             self.problem(both if "command" in kinds and len(kinds) > 1 else twice, self.at)
         elif not self.of_story and "tasks" in kinds:
@@ -320,6 +322,7 @@ class _Reader:
             self.problem(_MANUAL_AND if part.kind == "manual" else "a check of its tasks takes no command", self.at)
 
 
+_JOIN = "join them with `&&`, or put them into a script"
 _MANUAL_AND = "it is manual, and has a command"
 _SETTERS = {
     "command": _Reader._command,
