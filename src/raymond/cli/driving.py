@@ -126,7 +126,15 @@ def with_last_log(handle: RunHandle, show: ShowFlags) -> ShowFlags:
 
 
 def _tell_ended(handle: RunHandle, run: "Run", show: ShowFlags, ended: int) -> int:
-    """Nothing is left to resume, and nothing is written; `ended` processes of it were still there."""
+    """Nothing is left to resume; `ended` processes of it were still there.
+
+    A loop that was cut off while it ended comes to its end now.
+    """
+    if run.start.loop:
+        from raymond.loops import ending
+        from raymond.loops.loop_run import LoopRun
+
+        ending.is_concluded(LoopRun(handle.project, run))
     left = f", but {words.many(ended, 'process')} of it still ran: ended now" if ended else ""
     how = "was cancelled" if run.final_status == "cancelled" else "has ended"
     print(f"{handle.id} {how}: nothing to resume{left}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """`raymond summary`: what a run came to, or all runs of a night."""
 
+import json
 import os
 import sys
 from time import time
@@ -37,7 +38,7 @@ def command(id_: str | None, since: str | None, as_json: bool) -> int:
     rows = [row for row in runs.rows(every=True) if _moment(row) >= begin] if since is not None else [_row(id_)]
     found = [_report(row) for row in rows] if since is not None else [report.report_of(rows[0])]
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(found[0] if since is None else found) + b"\n")
+        print(json.dumps(msgspec.to_builtins(found[0] if since is None else found)))  # a title need not be UTF-8
         sys.stdout.flush()
         return 0
     if since is not None:

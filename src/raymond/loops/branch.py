@@ -13,7 +13,7 @@ from time import time
 
 from msgspec import Struct
 
-from raymond.errors import Error
+from raymond.errors import Error, WorkspaceError
 from raymond.loops.formats.foreign_text import one_line
 from raymond.patterns import regex
 from raymond.system import files, git
@@ -172,12 +172,23 @@ class Branch(Struct, frozen=True):
         for what in (TIP, BASE, VOUCHED, OWN, LEFT):
             publish.drop(self.top, self.reference(what))
 
-    def check_out(self) -> None:
-        """Let HEAD and the index of the person's checkout, which has the files, name the tip."""
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether it is the branch that is checked out."""
+        return git.branch_line(self.top) == f"ref: refs/heads/{self.name}"
+
+    def check_out(self, since: str = "") -> None:
+        """Let HEAD and the index of the person's checkout, which has the files, name the tip.
+
+        Where the index was that of the commit `since`, what a person has staged since then stays in it, if it fits.
+        """
         if not self.name:
             return
         publish.ask(self.top, "symbolic-ref", "HEAD", f"refs/heads/{self.name}")
-        publish.ask(self.top, "read-tree", self.tip)
+        try:
+            publish.ask(self.top, "read-tree", *(["-i", "-m", since] if since else []), self.tip)
+        except WorkspaceError:
+            publish.ask(self.top, "read-tree", self.tip)
         publish.ask(self.top, "update-index", "-q", "--refresh", fails=[1])
 
     def behind(self) -> int:

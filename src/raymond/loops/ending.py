@@ -40,15 +40,19 @@ _CONCLUDING = 60.0
 
 
 def bring_documents(loop: LoopRun) -> None:
-    """Let the checkout that a loop works in have the tip, with what is not committed there on top of it."""
+    """Let the checkout that a loop works in have the tip, with what is not committed there on top of it.
+
+    Nothing is done where a person has checked out another branch.
+    """
     place = loop.place
     branch = loop.branch_in(Repository(place.slot.git, place.slot.rules))
     with place.alone():
         origin, taken = place.known(), place.harvest()
-        if wanted := branch.merged(taken.left, origin.commit):
+        wanted = branch.merged(taken.left, origin.commit) if branch.is_looked_at or not branch.name else ""
+        if wanted:
             vouched = branch.tree_of(VOUCHED)
             trees.follow(place.slot, origin, branch.tip, wanted=wanted, vouched=vouched, taken=taken.left)
-            branch.check_out()
+            branch.check_out(origin.commit)
     if loop.run.is_over:
         place.drop()
 

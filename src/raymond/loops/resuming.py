@@ -19,7 +19,6 @@ from raymond.loops.step import FAILS
 from raymond.machine.agent import ASKING, Agent
 from raymond.machine.run import Run
 from raymond.store.project import Project
-from raymond.system import git
 from raymond.workspace import tree as trees
 from raymond.workspace.repository import Repository
 
@@ -40,9 +39,15 @@ def check(loop: LoopRun) -> None:
     if not branch.commit_of(TIP):
         what = f"{branch.reference(TIP)} is gone, so what the loop has done cannot be found"
         raise UsageError(what, hint=f"raymond cancel {loop.id} ends it")
-    wanted = f"ref: refs/heads/{branch.name}"
-    if branch.is_here and branch.name and git.branch_line(loop.top) != wanted and loop.place.is_there:
-        raise UsageError(f"this loop runs on {branch.name}, which is not checked out", hint=f"git switch {branch.name}")
+    _check_here(loop)
+
+
+def _check_here(loop: LoopRun) -> None:
+    """Refuse to touch a checkout on another branch: what is there is not this loop's."""
+    branch = loop.branch
+    if branch.is_here and branch.name and not branch.is_looked_at and loop.place.is_there:
+        hint = f"git switch {branch.name}; or raymond cancel {loop.id} ends it and touches nothing here"
+        raise UsageError(f"this loop runs on {branch.name}, which is not checked out", hint=hint)
 
 
 def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
@@ -80,7 +85,7 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
             vouched = branch.tree_of("vouched")
             trees.follow(place.slot, origin, branch.tip, vouched=vouched, taken=taken.left)
             if branch.is_here:
-                branch.check_out()
+                branch.check_out(origin.commit)
     except WorkspaceError as error:
         tell(f"it cannot be asked about the interrupted session: {error}")
 
@@ -148,7 +153,7 @@ def _put_away(loop: LoopRun) -> str:
             branch = loop.branch_in(repository)
             vouched = branch.tree_of("vouched")
             trees.follow(place.slot, origin, branch.tip, vouched=vouched, taken=taken.left)
-            branch.check_out()
+            branch.check_out(origin.commit)
         return name
 
 
@@ -170,6 +175,7 @@ def stop(loop: LoopRun) -> None:
 
 def give_up(loop: LoopRun) -> str:
     """End a loop that is not to be resumed, so that `resume --all` does not either; where its changes are kept."""
+    _check_here(loop)
     saved = _put_away(loop)
     request.cancel(loop.project, loop.id)
     _drop(loop)

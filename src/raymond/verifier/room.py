@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import stat
 import time
@@ -278,7 +279,7 @@ class Room:
 
     @property
     def _tried(self) -> str:
-        about = msgspec.json.encode([self._given.cwd, self._given.checks])
+        about = json.dumps([self._given.cwd, msgspec.to_builtins(self._given.checks)]).encode()  # not all is UTF-8
         return f"{self._checks.slot.path}/tried-{sha256(about).hexdigest()[:32]}"
 
     @property

@@ -108,7 +108,7 @@ def test_code_in_an_item_is_a_detail() -> None:
     text = log(
         "1. a",
         "   ```",
-        "2. not an item",
+        "   2. not an item",
         "   - Timeout: 5s",
         "   ```",
         "10. b",
@@ -117,7 +117,7 @@ def test_code_in_an_item_is_a_detail() -> None:
         "    ~~~",
     )
     first, second = queue.read(text).items
-    assert (first.details, first.metadata) == ("   ```\n2. not an item\n   - Timeout: 5s\n   ```", Metadata())
+    assert (first.details, first.metadata) == ("```\n2. not an item\n- Timeout: 5s\n```", Metadata())
     assert (second.details, second.metadata) == ("~~~\n- Retry: 1\n~~~", Metadata())
 
 
@@ -261,10 +261,11 @@ def test_a_queue_in_a_comment_is_none() -> None:
 def test_what_hides_items_is_warned_of() -> None:
     assert warnings("- a", "", "```", "- b") == [(7, "this block of code is not closed, so what follows is part of it")]
     assert warnings("- a", "<!--", "- b") == [(6, "this comment is not closed, so what follows is part of it")]
-    assert warnings("- a", "  ```", "- b") == [(6, "this block of code is not closed, so what follows is part of it")]
-    assert warnings("- a", "      ```", "- b") == [
-        (6, "this block of code is not closed, so the rest of its item is part of it")
-    ]
+    for indent in ("  ", "      "):
+        assert warnings("- a", f"{indent}```", "- b") == [
+            (6, "this block of code is not closed, so the rest of its item is part of it")
+        ]
+        assert titles(log("- a", f"{indent}```", "code", "- b", "## c")) == ["a", "b"]
     assert warnings("- a", "  <!--", "- b") == [
         (6, "this comment is not closed, so the rest of its item is part of it")
     ]

@@ -28,7 +28,12 @@ def meaning(task: Task) -> dict[str, object]:
 
 
 def unique(text: str) -> list[Task]:
-    """The tasks that can be edited."""
+    """The tasks that can be edited: not before indented code or comments that are never closed, which are malformed.
+
+    They would become part of a list that is written before them, and end with it.
+    """
+    if any(text[at] in " \t" or text[max(0, at - 1)] in " \t" for at, _ in Document(text).unclosed):
+        return []
     tasks = task_spec.read(text).tasks
     ids = [task.id for task in tasks]
     return [task for task in tasks if ids.count(task.id) == 1]
@@ -42,12 +47,11 @@ def is_edit(text: str, after: str, task: Task) -> bool:
     """Whether everything outside of the section of a task is as it was."""
     tail = len(text) - task.end
     same = [meaning(one)["id"] for one in task_spec.read(text).tasks]
-    return (
-        after[: task.start] == text[: task.start]
-        and after[len(after) - tail :] == text[task.end :]
-        and [one.id for one in task_spec.read(after).tasks] == same
-        and others(after, task.id) == others(text, task.id)
+    is_kept = after[: task.start] == text[: task.start] and after[len(after) - tail :] == text[task.end :]
+    is_same = [one.id for one in task_spec.read(after).tasks] == same and others(after, task.id) == others(
+        text, task.id
     )
+    return is_kept and is_same
 
 
 def unchanged(task: Task, *names: str) -> dict[str, object]:

@@ -6,8 +6,8 @@ a "\\r" before it belongs to the ending, and one anywhere else is a character li
 `Document.counted` is the text as it counts, at the same offsets: a comment is blanks, and a block of code is marks,
 `OPENING` after the indentation of its first line, then `INSIDE`, then `CLOSING`.
 
-- A block of code begins with a fence that is indented by at most three blanks. In an item of a list, the fence may be
-  indented further; the block then ends with the item at the latest.
+- A block of code begins with a fence that is indented by at most three blanks, and further in an item of a list. In an
+  item it ends with the item at the latest.
 - A comment at the beginning of a line ends with the line that closes it, or with the text. Within an item of a list it
   ends with the item at the latest.
 - A comment in the middle of a line counts only if it is closed in its paragraph. If that is in another line, it takes
@@ -186,7 +186,8 @@ class _Level(Struct):
     """A line that others below it can be indented under."""
 
     indent: int
-    is_item: bool
+    text: int = -1
+    """Of an item of a list: how far its text is indented, and so whatever belongs to it."""
     end: int = -1
     """Where the item ends, once that was looked for."""
 
@@ -253,12 +254,11 @@ class _Scan:
         width = columns(found[2])
         if run[0] == "`" and "`" in found[4]:
             return found.end(3)
-        limit, indent = len(text), rf" {{0,{_DEEP}}}"
-        if width > _DEEP:
-            item = self._item(found.start(2), width)
-            if item is None:
-                return found.end(3)
-            limit, indent = self._end(item, found.end()), rf"[ \t]{{0,{width + _DEEP}}}"
+        item = self._item(found.start(2), width) if width else None
+        if width > _DEEP and item is None:
+            return found.end(3)
+        indent = rf" {{0,{_DEEP}}}" if width <= _DEEP else rf"[ \t]{{0,{width + _DEEP}}}"
+        limit = self._end(item, found.end()) if item else len(text)
         close = re.compile(rf"^{indent}{run[0]}{{{len(run)},}}[ \t\r]*$", re.MULTILINE).search(text, found.end(), limit)
         first = min(found.end() + 1, len(text))
         self.blots.append((found.start(3), first, OPENING))
@@ -268,7 +268,7 @@ class _Scan:
         else:
             stop = limit
             self.blots.append((first, stop, INSIDE))
-            self.unclosed.append((found.start(2), _unclosed("block of code", in_item=limit < len(text))))
+            self.unclosed.append((found.start(2), _unclosed("block of code", in_item=item is not None)))
         self.fences.append(Fence(found.start(), stop, "" if close else found[2] + run))
         self.hidden.append((found.start(), stop))
         return stop
@@ -336,20 +336,20 @@ class _Scan:
                 continue
             indent = columns(found[1])
             self._dedent(indent)
-            self.levels.append(_Level(indent, bool(found[2])))
+            self.levels.append(_Level(indent, indent + len(found[2]) + 1 if found[2] else -1))
         self.levelled = max(self.levelled, line)
         self._dedent(width)
-        return next((level for level in reversed(self.levels) if level.is_item), None)
+        return next((level for level in reversed(self.levels) if 0 < level.text <= width), None)
 
     def _dedent(self, indent: int) -> None:
         while self.levels and self.levels[-1].indent >= indent:
             self.levels.pop()
 
     def _end(self, item: _Level, at: int) -> int:
-        """Where an item ends: at the first line that is indented no further than it is."""
+        """Where an item ends: at the first line that is indented less than its text."""
         if item.end <= at:
             below = _INDENTED.finditer(self.text, self._after(at))
-            item.end = next((one.start() for one in below if columns(one[1]) <= item.indent), len(self.text))
+            item.end = next((one.start() for one in below if columns(one[1]) < item.text), len(self.text))
         return item.end
 
 

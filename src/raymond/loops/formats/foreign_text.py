@@ -127,7 +127,6 @@ def _uncommented(text: str) -> str:
 
 COMPLETE_MARKER, FAILED_MARKER, ALL_DONE_MARKER = "ITERATION_COMPLETE", "ITERATION_FAILED", "LOOP_COMPLETE"
 _MARKERS = (COMPLETE_MARKER, FAILED_MARKER, ALL_DONE_MARKER)
-_PROMISE = regex(r"<promise>.*</promise>")
 
 
 def has_marker(text: str, marker: str) -> bool:
@@ -137,7 +136,8 @@ def has_marker(text: str, marker: str) -> bool:
 
 def claims_done(text: str) -> bool:
     """Whether a message says that the work is done."""
-    return has_marker(text, COMPLETE_MARKER) or has_marker(text, ALL_DONE_MARKER) or bool(_PROMISE.search(text))
+    promised = any("</promise>" in line.partition("<promise>")[2] for line in text.splitlines())
+    return promised or has_marker(text, COMPLETE_MARKER) or has_marker(text, ALL_DONE_MARKER)
 
 
 def without_markers(text: str) -> str:

@@ -31,6 +31,7 @@ _SEVERAL = regex(
     r"(?:[,;+&]|\band\b|`)[ \t]*(?:manual|tasks)\b|\b(?:manual|tasks)[ \t]*(?:[,;+&]|and\b)", re.IGNORECASE
 )
 _LONGEST = 10_000
+"""Characters of a command in a plan: an item with a longer one could not be handed on."""
 _SHOWN = 60
 
 
@@ -132,11 +133,12 @@ class _Reader:
 
     def _code(self, line: Line) -> bool:
         """A block of code with one command in it."""
-        if line.kind == "heading" or (self.is_apart and self.found.parts):
+        opened = self.document.open_fence
+        if line.kind == "heading" or (self.is_apart and self.found.parts) or (opened and opened.start <= line.start):
             return False
         self.is_apart = False
         if line.kind == "fence":
-            self.block = self.part("command") if self.of_story or not self.found.parts else None
+            self.block = self.part("command")
         elif self.block and (command := line.text.strip()) and not command.startswith(("```", "~~~")):
             if self.block.command:
                 several = "list several as `- command:` lines" if self.of_story else _JOIN
@@ -163,13 +165,15 @@ class _Reader:
             self.problem(f"its `{self.key}` continues in the next line: write it in one line", at)
         elif self.of_story or _QUOTED.fullmatch(text):
             self.value(text, at)
-        elif not self.key:
+        elif "`" in text and self.last and self.last.command:
+            self.problem(f"{misspelt.quoted(_cut(text))} is not read: {_ONE}", at)
+        else:
             self.points.append((text, at))
 
     def value(self, text: str, at: int) -> None:
         """A check in a line of its own, or in that of the field's name."""
         word = text.strip("`*_ .").lower()
-        several = self.of_story and _SEVERAL.search(_QUOTED.sub("`", text))
+        several = self.of_story and len(text) <= _LONGEST and _SEVERAL.search(_QUOTED.sub("`", text))
         self.key = ""
         if key := _KEY.match(text):
             self._set(key[1].lower(), at + key.end(), at + len(text))
@@ -302,7 +306,7 @@ class _Reader:
                 self.warn(f"`{_cut(text)}` is not read: a verification has {', '.join(KEYS)}", at)
         kinds = {part.kind for part in found.parts}
         if not self.of_story and len(found.parts) > 1:
-            twice = f"a task has one command: {_JOIN}" if kinds == {"command"} else "`type` is given twice"
+            twice = _ONE if kinds == {"command"} else "`type` is given twice"
             both = "it says both that there is none and a command" if "none" in kinds else _MANUAL_AND
             self.problem(both if "command" in kinds and len(kinds) > 1 else twice, self.at)
         elif not self.of_story and "tasks" in kinds:
@@ -323,6 +327,7 @@ class _Reader:
 
 
 _JOIN = "join them with `&&`, or put them into a script"
+_ONE = f"a task has one command: {_JOIN}"
 _MANUAL_AND = "it is manual, and has a command"
 _SETTERS = {
     "command": _Reader._command,
