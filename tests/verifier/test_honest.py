@@ -55,7 +55,7 @@ CHANGES: dict[str, str] = {
     "a merge": f"{GIT}; git checkout -q -b side; echo x > side; git add -A; git commit -qm side; git checkout -q -; git merge -q side",
     "a stash and a branch": f"{GIT}; git stash -q; git checkout -q -b x; git stash pop -q",
     "a package of tests": "touch tests/__init__.py",
-    "a module called like one of Python": "echo 'x = 1' > calc/platform.py; echo 'x = 1' > types.py",
+    "a module called like one of Python": "echo 'x = 1' > calc/platform.py; echo 'x = 1' > statistics.py",
     "commits that are rebased": f"{GIT}; for n in 1 2; do echo $n > f$n; git add -A; git commit -qm $n; done; git rebase -q HEAD~1",
     "a test with parameters": "printf 'import pytest\\nfrom calc.core import add\\n\\n\\n@pytest.mark.parametrize(\"a\", [1, 2])\\ndef test_add(a):\\n    assert add(a, 2) == a + 2\\n' > tests/test_add.py",
     "a new test": NEW_TEST,
