@@ -61,7 +61,13 @@ class Repository:
 
     def git(self, *args: str) -> str:
         done = subprocess.run(
-            ["git", *args], cwd=self.path, env=self.room.environment, capture_output=True, text=True, check=True
+            ["git", *args],
+            cwd=self.path,
+            env=self.room.environment,
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+            check=True,
         )
         return done.stdout.strip()
 

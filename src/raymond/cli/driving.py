@@ -162,7 +162,7 @@ def finish(handle: RunHandle, held: HeldRun, faces: Faces, show: ShowFlags, how:
 
 
 def tell_ending(handle: RunHandle, run: "Run", *, as_json: bool = False, signal: int = 0) -> int:
-    """Tell how a run ended that nobody drives, and what was left for its driver; the exit code."""
+    """Tell how a run without a driver ended, and which requests were left for it; the exit code."""
     left = left_requests.of(handle.project, run)
     return summary.tell_ending(
         run,
@@ -253,7 +253,7 @@ def _not_started(said: bytes, id: str) -> Error:
     if not said:
         what = "the background process was ended before it could drive the run"
         return Error(what, hint=f"raymond resume {id}")
-    import pickle  # of our own fork, over a pipe that nobody else has
+    import pickle  # from our own fork, over a pipe that no other process has
 
     error: Error = pickle.loads(said)
     return error

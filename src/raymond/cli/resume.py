@@ -206,7 +206,7 @@ def continue_run(run: RunHandle, *, attach: bool, verb: str = "answered") -> int
         driving.launch(run, show, _AFTER_ANSWER)
     except NotContinued as left:
         return _tell_kept(run, str(left), verb, is_told=bool(left.again))
-    except RunDriven:  # somebody has resumed it since, and has read the answer
+    except RunDriven:  # another command has resumed it since, and has read the answer
         if attach:
             from raymond.cli import wait
 

@@ -62,7 +62,7 @@ def project_of(row: RunRow) -> Project:
 
 
 def status_without_driver(status: str, *, is_due: bool = False, is_answered: bool = False) -> str:
-    """A run's own `status` as seen from outside where nobody drives it: what should be driven was interrupted.
+    """The `status` of a run without a driver, as seen from outside: a run that needs one was interrupted.
 
     `is_due`: something in it has a time, for which its driver would have waited. `is_answered`: see views.status.
     """

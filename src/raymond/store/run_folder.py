@@ -33,7 +33,7 @@ class RunFolder(Struct, frozen=True):
         return "/".join((self.path, *names))
 
     journal = Inside(JOURNAL)
-    """The truth about the run; whoever drives it holds its lock."""
+    """The truth about the run; its driver holds the lock on it."""
     source = Inside("source.zip")
     """The snapshot of its workflow."""
     driver = Inside("driver.json")
@@ -43,9 +43,9 @@ class RunFolder(Struct, frozen=True):
     snapshot = Inside("snapshot")
     """The folded run: a cache too."""
     inbox = Inside("inbox")
-    """Requests for whoever drives it."""
+    """Requests for the driver."""
     socket = Inside("socket")
-    """Where whoever drives it takes requests, and sees who sent them."""
+    """Where the driver takes requests, and sees who sent them."""
     spool = Inside("spool")
     """What running turns print."""
     seals = Inside("seals")
@@ -67,7 +67,7 @@ class RunFolder(Struct, frozen=True):
     pids = Inside("pids")
     """The processes of its steps, where there is no /proc."""
     noted = Inside("processes")
-    """The processes that its driver has seen, for whoever ends what is left of them when it is killed."""
+    """The processes that its driver has seen, so that they can be ended if it is killed."""
     cgroups = Inside("cgroups")
     """The cgroups that its drivers have made, for the same purpose."""
     beat = Inside("beat")

@@ -242,7 +242,7 @@ class _Scan:
         parts, at = [], 0
         for start, stop, mark in self.blots:
             if mark in marks:
-                parts += [text[at:start], _INK.sub(lambda ink, mark=mark: mark * len(ink[0]), text[start:stop])]  # type: ignore[misc]
+                parts += [text[at:start], _filled(text[start:stop], mark)]
                 at = stop
         return "".join([*parts, text[at:]]) if parts else text
 
@@ -351,6 +351,11 @@ class _Scan:
             below = _INDENTED.finditer(self.text, self._after(at))
             item.end = next((one.start() for one in below if columns(one[1]) < item.text), len(self.text))
         return item.end
+
+
+def _filled(text: str, mark: str) -> str:
+    """A mark in the place of every character but those that end lines."""
+    return _INK.sub(lambda ink: mark * len(ink[0]), text)
 
 
 def _unclosed(what: str, *, in_item: bool) -> str:

@@ -98,8 +98,7 @@ class _Reader:
         """Another check; one whose kind was not known yet is it."""
         last = self.last
         if last is None or last.kind:
-            last = Part()
-            self.found.parts.append(last)
+            last = self._open()
         last.kind = kind
         return last
 

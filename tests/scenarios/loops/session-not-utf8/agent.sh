@@ -1,0 +1,2 @@
+echo 42 > answer.txt
+echo ITERATION_COMPLETE
