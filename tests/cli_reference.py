@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from raymond import cli
+from raymond.cli.by_click import group
 from raymond.control import config
 from raymond.control.settings import KEYS, SITE_KEYS, Row
 
@@ -103,8 +104,8 @@ def page() -> str:
 
 
 def _overview() -> Iterator[str]:
-    for group, commands in {**cli.GROUPS, "Not in `--help`": cli.HIDDEN}.items():
-        yield f"**{group}**\n\n" + _table(
+    for heading, commands in {**cli.GROUPS, "Not in `--help`": cli.HIDDEN}.items():
+        yield f"**{heading}**\n\n" + _table(
             ("command", ""), [(f"[`{name}`](#raymond-{name})", says) for name, says in commands.items()]
         )
 
@@ -130,9 +131,9 @@ def _commands() -> Iterator[str]:
 
 def every_command() -> Iterator[tuple[str, click.Command]]:
     """All commands and their commands, by what is typed."""
-    context = click.Context(cli.group, info_name="raymond")
+    context = click.Context(group, info_name="raymond")
     for name in cli.COMMANDS:
-        command = cli.group.get_command(context, name)
+        command = group.get_command(context, name)
         assert command
         yield from _with_children(f"raymond {name}", command)
 

@@ -1218,12 +1218,11 @@ def test_no_command_minds_a_narrow_terminal(room: Room, columns: int) -> None:
 BREAKS = """
 import sys, types
 
-import click
-
 from raymond import cli
+from raymond.cli.command import as_command
 
 
-@click.command("break")
+@as_command("break")
 def command():
     raise RuntimeError("a wheel fell off")
 

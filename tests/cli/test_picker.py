@@ -6,7 +6,6 @@ import sys
 import threading
 from pathlib import Path
 
-import click
 import pytest
 
 from raymond.cli import prompt
@@ -72,7 +71,7 @@ def test_a_number_chooses_and_everything_else_asks_again(patch: pytest.MonkeyPat
 def test_the_end_of_the_input_chooses_nothing(patch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(patch)
     terminal.types(b"\x04")
-    with pytest.raises(click.Abort):
+    with pytest.raises(KeyboardInterrupt):
         prompt.pick_run(SeveralRuns("3 runs match", ROWS))
     terminal.close()
 

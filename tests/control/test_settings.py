@@ -11,8 +11,8 @@ import click
 import pytest
 from msgspec import Struct
 
-from raymond import cli
-from raymond.cli import flags
+from raymond.cli import by_click, flags
+from raymond.cli.command import as_command
 from raymond.cli.flags import GROUPS, ResumeFlags, ShowFlags, StartFlags
 from raymond.cli.loop_start import OnceFlags as Once
 from raymond.control import config, preflight, start
@@ -43,7 +43,7 @@ def example(row: Row) -> object:
 
 
 def flags_of(*path: str) -> set[str]:
-    command: click.Command = cli.group
+    command: click.Command = by_click.group
     for word in path:
         assert isinstance(command, click.Group)
         found = command.get_command(click.Context(command), word)
@@ -115,7 +115,7 @@ def test_a_new_limit_is_one_row() -> None:
 
     [row] = [row for row in flags.flag_rows(Longer, START) if row.name not in OPTIONS]
     assert (row.flags, row.word, row.default) == (["--max-files"], "files", 7)
-    bare = click.command("run")(flags.flag_of(row)(lambda max_files: max_files))
+    bare = by_click.made(as_command("run")(flags.flag_of(row)(lambda max_files: max_files)))
     assert bare.main(["--max-files", "3"], standalone_mode=False) == 3
     assert "--max-files N  Files to change at most (7)." in bare.get_help(click.Context(bare))
     with pytest.raises(click.BadParameter, match="'0' is not a whole number, 1 or more"):

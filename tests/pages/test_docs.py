@@ -12,6 +12,7 @@ import pytest
 import cli_reference
 import deciding_table
 from raymond import cli
+from raymond.cli import by_click
 from raymond.control.settings import KEYS, SITE_KEYS
 from running import Room, until
 from terminals import in_tmux
@@ -39,10 +40,10 @@ def test_the_page_of_commands_is_what_the_commands_say() -> None:
 
 
 def test_the_page_of_commands_has_every_command_flag_and_key() -> None:
-    page, context = cli_reference.page(), click.Context(cli.group)
+    page, context = cli_reference.page(), click.Context(by_click.group)
     assert [name for name in cli.COMMANDS if f"\n## raymond {name}\n" not in page] == []
     for name in cli.COMMANDS:
-        command = cli.group.get_command(context, name)
+        command = by_click.group.get_command(context, name)
         assert command
         assert [
             flag

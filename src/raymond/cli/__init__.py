@@ -6,16 +6,12 @@ import io
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import Any
 
 from raymond.cli import terminal
+from raymond.cli.command import Command
 from raymond.errors import Error, UsageError
 from raymond.text import visible
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 GROUPS = {
     "Start": {
@@ -89,51 +85,11 @@ _MACHINE = (
 """Errors that are the machine's, whatever call they come from; most name no file."""
 
 
-class Commands(click.Group):
-    """Imports a command when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order people need them."""
-        return [*COMMANDS]
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command in the file of its name, or in the one that it shares with others."""
-        if name not in COMMANDS:
-            return None
-        known = name.replace("-", "_")
-        module = import_module(f"raymond.cli.{SHARED.get(name, known)}")
-        command: click.Command = getattr(module, known if name in SHARED else "command")
-        return command
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """An unknown word gets a suggestion."""
-        if args[0] not in COMMANDS:
-            raise UsageError(f"there is no command or workflow `{args[0]}`", hint=_hint(args[0]))
-        return super().resolve_command(ctx, args)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
-        """The commands, without importing any of them; where none begins so, a workflow."""
-        from click.shell_completion import CompletionItem
-
-        found = [CompletionItem(name, help=says) for name, says in COMMANDS.items() if name.startswith(incomplete)]
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, ctx, incomplete)
-        return found or [CompletionItem(incomplete, type="file")]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Without importing any of them."""
-        for name, commands in GROUPS.items():
-            with formatter.section(name):
-                formatter.write_dl([*commands.items()])
-
-
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-C", "directory", metavar="DIR", type=click.Path(file_okay=False), help="Do everything as if started in DIR."
-)
-@click.version_option(package_name="raymond-orchestrator", prog_name="raymond")
-def group(directory: str | None) -> None:
-    """Run workflows of coding agents that can be killed at any moment and lose nothing."""
+def command_named(name: str) -> Any:
+    """The command in the file of its name, or in the one that it shares with others; or a group of click."""
+    known = name.replace("-", "_")
+    module = import_module(f"raymond.cli.{SHARED.get(name, known)}")
+    return getattr(module, known if name in SHARED else "command")
 
 
 def main(args: list[str]) -> int:
@@ -154,13 +110,9 @@ def main(args: list[str]) -> int:
         if args and args[0] not in COMMANDS and not args[0].startswith("-") and is_path(args[0]):
             args = ["run", *args]
         _check_directory(args)
-        # Not `group.main`: it would make a broken pipe look like an agent that failed.
-        with group.make_context("raymond", [*args] or ["--help"]) as ctx:
-            done = group.invoke(ctx)
+        done = _run(args)
         sys.stdout.flush()
         return done if isinstance(done, int) else 0
-    except click.exceptions.Exit as end:
-        return end.exit_code
     except UsageError as error:
         from raymond.cli import usage_errors
         from raymond.faces import errors
@@ -170,13 +122,7 @@ def main(args: list[str]) -> int:
         from raymond.faces import errors
 
         return _say(errors.error(error), error.exit_code)
-    except click.UsageError as error:
-        from raymond.cli import usage_errors
-
-        named = usage_errors.path_of_command(group, args) if args[0] in COMMANDS else "raymond"
-        message, hint = usage_errors.explain(error, named)
-        return _say(_told(message, hint), 2)
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -191,6 +137,18 @@ def main(args: list[str]) -> int:
         traceback.print_exc()
         what = "error: this is a bug in Raymond; what was journaled is safe and the run can be resumed"
         return _say(f"{what}\nhint: please report the lines above to {REPORT}", 70)
+
+
+def _run(args: list[str]) -> Any:
+    """Run a command; click is asked only where it is needed, because importing it takes long."""
+    found = command_named(args[0]) if args and args[0] in COMMANDS else None
+    if isinstance(found, Command):
+        given = found.read(args[1:])
+        if given is not None:
+            return found.run(**given)
+    from raymond.cli import by_click
+
+    return by_click.run(args)
 
 
 def _told(message: str, hint: str) -> str:
@@ -275,19 +233,3 @@ def _check_text(args: list[str]) -> None:
 def is_path(word: str) -> bool:
     """Whether a word in the place of a command is a workflow."""
     return os.path.exists(word) or "/" in word or "." in word
-
-
-def _hint(word: str) -> str:
-    import difflib
-
-    from raymond.control import naming
-
-    id = naming.known(word)
-    close = difflib.get_close_matches(word, COMMANDS, 1)
-    if word == "new":
-        return "a folder with a START.md in it is a workflow: raymond demo shows one, raymond run PATH runs it"
-    if word in ("lint", "check", "validate"):
-        return "raymond run PATH --dry-run checks a workflow and starts nothing"
-    if id and (id == word or not close):
-        return f"{id} is a run: raymond status {id} shows it"
-    return f"did you mean `raymond {close[0]}`?" if close else "raymond --help lists the commands"

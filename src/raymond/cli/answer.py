@@ -2,24 +2,23 @@
 
 import sys
 
-import click
-
 from raymond import amounts
 from raymond.cli import asking, texts, values
 from raymond.cli.asking import Answered
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import Value
 from raymond.control import left_requests
 from raymond.control.handle import RunHandle
 from raymond.errors import UsageError
 
 
-@click.command("answer")
-@click.argument("words", nargs=-1, metavar="[ID] [AGENT] [TEXT|@FILE|-]", shell_complete=values.complete_answer)
-@click.option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
-@click.option("--question", metavar="N", type=Value(amounts.count), help="The question you mean, if it is still open.")
-@click.option("--unseen", is_flag=True, help="Answer although a file of the question cannot be shown.")
-@click.option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
-@click.option("--no-resume", is_flag=True, help="Only record the answer.")
+@as_command("answer")
+@argument("words", many=True, metavar="[ID] [AGENT] [TEXT|@FILE|-]", complete=values.complete_answer)
+@option("--file", "file", metavar="FILE", help="Answer with the text in FILE.")
+@option("--question", metavar="N", type=Value(amounts.count), help="The question you mean, if it is still open.")
+@option("--unseen", is_flag=True, help="Answer although a file of the question cannot be shown.")
+@option("--attach", is_flag=True, help="Continue the run here, in the foreground.")
+@option("--no-resume", is_flag=True, help="Only record the answer.")
 def command(
     words: tuple[str, ...], file: str | None, question: int | None, unseen: bool, attach: bool, no_resume: bool
 ) -> int:

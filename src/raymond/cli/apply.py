@@ -2,9 +2,8 @@
 
 import sys
 
-import click
-
 from raymond.cli import choice
+from raymond.cli.command import argument, as_command
 from raymond.cli.values import RUN
 from raymond.control import inside, workspaces
 from raymond.faces.foreign_text import said
@@ -13,8 +12,8 @@ from raymond.faces.words import many
 _SHOWN = 20
 
 
-@click.command("apply")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
+@as_command("apply")
+@argument("id_", metavar="[ID]", type=RUN, required=False)
 def command(id_: str | None) -> int:
     """Write what run ID changed in its workspace into your checkout: all of it, or nothing if a file is in the way."""
     inside.check_person("apply")

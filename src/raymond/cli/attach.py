@@ -1,15 +1,14 @@
 """`raymond attach`: watch a run that another process drives, or answer one that waits for that."""
 
-import click
-
 from raymond.cli import choice, prompt, wait
+from raymond.cli.command import argument, as_command
 from raymond.cli.values import RUN
 from raymond.control import questions, runs
 from raymond.control.handle import RunHandle
 
 
-@click.command("attach")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
+@as_command("attach")
+@argument("id_", metavar="[ID]", type=RUN, required=False)
 def command(id_: str | None) -> int:
     """Watch run ID as if it ran here, and answer its questions; Ctrl-C leaves it running."""
     return stay_with(choice.find(id_, "attach"))

@@ -2,9 +2,8 @@
 
 import sys
 
-import click
-
 from raymond import durations
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import RUN, Value
 from raymond.control import clean, config, runs
 from raymond.control.handle import RunHandle
@@ -14,17 +13,17 @@ from raymond.faces import errors
 from raymond.faces.foreign_text import said
 
 
-@click.command("clean")
-@click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
-@click.option("--keep", type=Value(duration), metavar="TIME", help="Keep runs that ended within this time (30d).")
-@click.option("--all", "every", is_flag=True, help="The same in all projects.")
-@click.option("--here", is_flag=True, help="In this project only; the default.")
-@click.option(
+@as_command("clean")
+@argument("ids", metavar="[ID]...", type=RUN, many=True)
+@option("--keep", type=Value(duration), metavar="TIME", help="Keep runs that ended within this time (30d).")
+@option("--all", "every", is_flag=True, help="The same in all projects.")
+@option("--here", is_flag=True, help="In this project only; the default.")
+@option(
     "--force",
     is_flag=True,
     help="Runs you name that are not finished: cancel them first; remove the only copy of files, too.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
+@option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 def command(ids: tuple[str, ...], keep: float | None, every: bool, here: bool, force: bool, dry_run: bool) -> int:
     """Remove finished runs, failed ones too: those you name, or all that ended long ago. Others are never touched."""
     if ids and (every or here):

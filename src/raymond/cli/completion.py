@@ -10,10 +10,11 @@ import shlex
 import signal
 import sys
 
-import click
 from click.shell_completion import CompletionItem, ShellComplete
 
-from raymond.cli import COMMANDS, COMPLETE, go_to, group, is_path
+from raymond.cli import COMMANDS, COMPLETE, go_to, is_path
+from raymond.cli.by_click import group
+from raymond.cli.command import argument, as_command
 from raymond.errors import UsageError
 from raymond.patterns import regex
 from raymond.text import visible
@@ -88,8 +89,8 @@ complete --no-files --command raymond --arguments '(__raymond_completion)'
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
-@click.command("completion")
-@click.argument("shell", metavar="bash|zsh|fish", shell_complete=lambda *_: [*SCRIPTS])
+@as_command("completion")
+@argument("shell", metavar="bash|zsh|fish", complete=lambda *_: [*SCRIPTS])
 def command(shell: str) -> int:
     """Print the completion script for SHELL; e.g. in ~/.bashrc: eval "$(raymond completion bash)"."""
     if shell not in SCRIPTS:
@@ -118,7 +119,7 @@ def print_completions(shell: str, words: list[str]) -> None:
     sys.stdout.buffer.flush()
 
 
-def completions(typed: list[str], current: str) -> "list[CompletionItem[str]]":
+def completions(typed: list[str], current: str) -> list[CompletionItem[str]]:
     """What can come after the words that were `typed`, and begins with `current`."""
     if "-C" in typed[:-1:2]:
         typed = go_to([os.path.expanduser(word) for word in typed])
@@ -127,7 +128,7 @@ def completions(typed: list[str], current: str) -> "list[CompletionItem[str]]":
     return ShellComplete(group, {}, "raymond", COMPLETE).get_completions(typed, current)
 
 
-def _line(item: "CompletionItem[str]", before: str) -> str:
+def _line(item: CompletionItem[str], before: str) -> str:
     if item.type in ("file", "dir"):
         return f"{item.type}\n"
     value = f"{before}{item.value}"
@@ -142,12 +143,3 @@ def _unquoted(word: str) -> str:
         except ValueError:
             continue
     return word
-
-
-def offer(values: "list[tuple[str, str]]", current: str) -> "list[CompletionItem[str]]":
-    """Values with a word about each; one that looks like a flag is never offered as a value."""
-    return [
-        CompletionItem(value, help=told)
-        for value, told in values
-        if value.startswith(current) and not value.startswith(("-", "="))
-    ]

@@ -7,21 +7,23 @@ from typing import Any
 import click
 import msgspec
 
+from raymond.cli.by_click import Group
+from raymond.cli.command import option
 from raymond.control import config
 from raymond.control.settings import KEYS
 from raymond.faces.foreign_text import said
 
 
-@click.group("config", invoke_without_command=True)
+@click.group("config", cls=Group, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> int:
     """Show the settings; the same as `config show`."""
     return 0 if ctx.invoked_subcommand else int(ctx.invoke(show))
 
 
-@command.command("show")
-@click.option("--origin", is_flag=True, help="Show where each value was set.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@command.define("show")
+@option("--origin", is_flag=True, help="Show where each value was set.")
+@option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def show(origin: bool, as_json: bool) -> int:
     """Show every key with the value in effect here."""
     found = config.load(config.tree_of(os.getcwd()))

@@ -2,10 +2,10 @@
 
 import sys
 
-import click
 import msgspec
 
 from raymond.cli import choice
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import RUN
 from raymond.control import history, runs
 from raymond.control.history import Costs
@@ -16,14 +16,12 @@ from raymond.faces.words import dollars
 from raymond.views.cost import WAYS, Sum
 
 
-@click.command("cost")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--all", "every", is_flag=True, help="All runs of all projects.")
-@click.option("--here", is_flag=True, help="All runs of this project.")
-@click.option(
-    "--by", type=click.Choice([*WAYS, "run"]), help="One line for each (default: state; with --all or --here: run)."
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_command("cost")
+@argument("id_", metavar="[ID]", type=RUN, required=False)
+@option("--all", "every", is_flag=True, help="All runs of all projects.")
+@option("--here", is_flag=True, help="All runs of this project.")
+@option("--by", choices=(*WAYS, "run"), help="One line for each (default: state; with --all or --here: run).")
+@option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, every: bool, here: bool, by: str | None, as_json: bool) -> int:
     """Show what the turns of run ID cost, failed ones included; ~ marks an estimate."""
     many = "--all" if every else "--here" if here else ""

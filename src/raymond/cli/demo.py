@@ -6,9 +6,8 @@ import shlex
 import shutil
 import sys
 
-import click
-
 from raymond.cli import driving
+from raymond.cli.command import as_command
 from raymond.cli.flags import ShowFlags
 from raymond.control import start
 from raymond.control.start import Choices
@@ -16,7 +15,7 @@ from raymond.control.start import Choices
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
 
 
-@click.command("demo")
+@as_command("demo")
 def command() -> int:
     """Run the workflow that ships with Raymond: forks, a call, a review that loops, scripted replies."""
     replies = None if sys.stderr.isatty() else _at_once()

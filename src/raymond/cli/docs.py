@@ -3,9 +3,8 @@
 import os
 import sys
 
-import click
-
 from raymond import pasted
+from raymond.cli.command import argument, as_command
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said
 
@@ -42,8 +41,8 @@ _FOLDERS = (os.path.join(_HERE, "docs"), os.path.join(_HERE, "..", "..", "docs")
 """In an installed package, and in a checkout."""
 
 
-@click.command("docs")
-@click.argument("page", required=False)
+@as_command("docs")
+@argument("page", required=False)
 def command(page: str | None) -> int:
     """Show PAGE; without one, list them."""
     if page is None:
@@ -55,6 +54,8 @@ def command(page: str | None) -> int:
         return 0
     text = _read(page.removesuffix(".md").lower())
     if sys.stdout.isatty():
+        import click
+
         click.echo_via_pager(said(text, sys.stdout))
     else:
         sys.stdout.write(text)

@@ -2,12 +2,12 @@
 
 import sys
 
-import click
 import msgspec
 from msgspec.structs import replace
 
 from raymond import pasted
 from raymond.cli import choice
+from raymond.cli.command import as_command, option
 from raymond.cli.values import BACKEND, RUN
 from raymond.control import doctor
 from raymond.errors import UsageError
@@ -18,11 +18,11 @@ from raymond.text import visible
 _MARGIN = "     | "
 
 
-@click.command("doctor")
-@click.option("--repair", "id_", type=RUN, metavar="ID", help="Cut a damaged journal at its bad line; a copy is kept.")
-@click.option("--probe", is_flag=True, help="Send one short prompt to a backend; this may cost money.")
-@click.option("--backend", type=BACKEND, metavar="NAME", help="With --probe: the backend to ask.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_command("doctor")
+@option("--repair", "id_", type=RUN, metavar="ID", help="Cut a damaged journal at its bad line; a copy is kept.")
+@option("--probe", is_flag=True, help="Send one short prompt to a backend; this may cost money.")
+@option("--backend", type=BACKEND, metavar="NAME", help="With --probe: the backend to ask.")
+@option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, probe: bool, backend: str | None, as_json: bool) -> int:
     """Check what runs need here, and say what is missing; with --repair, repair the journal of a run."""
     if id_:

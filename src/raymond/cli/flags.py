@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-import click
 from msgspec import Struct
 from msgspec.structs import replace
 
 from raymond.cli import texts, values
+from raymond.cli.command import Decorator, argument, option
 from raymond.cli.values import AGENT, BACKEND, STATE, Value
 from raymond.control import arguments
 from raymond.control.settings import (
@@ -38,16 +38,11 @@ from raymond.errors import UsageError
 ONE, MANY = "One agent", "Many runs"
 GROUPS = (TASK, ONE, MANY, CHECKS, AGENTS, LIMITS, RIGHTS, GIT, TOLD)
 """In this order."""
-Called = TypeVar("Called", bound=Callable[..., Any])
-HELP_NAMES = {"help_option_names": ["-h", "--help"]}
-
-_EVERY = "raymond.help.every"
 
 _Typed = dict[str, Any]
 """Settings of a run as they were typed, by their names; those that were not are None, false or empty."""
 
-_WORKFLOW = click.argument("path", type=click.Path(readable=False), shell_complete=values.complete_workflow)
-"""The loader says it better if it cannot be read."""
+_WORKFLOW = argument("path", complete=values.complete_workflow)
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "id": lambda value: arguments.check_text(value, "--id"),
@@ -57,63 +52,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "replies": texts.read,
 }
 """What is typed, as a program would say it."""
-
-
-class Flag(click.Option):
-    """A flag that knows its group, and whether people want it often."""
-
-    def __init__(self, *args: Any, group: str, often: bool, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.group = group
-        self.often = often
-
-
-def flag(group: str, *names: str, often: bool = False, **more: Any) -> Callable[[Called], Called]:
-    """Decorate a command with a flag of a group."""
-    return click.option(*names, cls=Flag, group=group, often=often, **more)
-
-
-class Command(click.Command):
-    """A command with many flags: `--help` has those that are wanted often, `--help-all` every one."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.params.append(
-            click.Option(
-                ["--help-all"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_show_every,
-                help="Show every flag.",
-            )
-        )
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The flags in groups, those without one last."""
-        every = ctx.meta.get(_EVERY, False)
-        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Help")}
-        left = 0
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
-            is_shown = every or not isinstance(param, Flag) or param.often
-            if record and is_shown:
-                groups[param.group if isinstance(param, Flag) else "Help"].append(record)
-            left += not is_shown
-        for name, records in groups.items():
-            if records:
-                with formatter.section(name):
-                    formatter.write_dl(records)
-        if left:
-            formatter.write_paragraph()
-            formatter.write_text(f"{left} more flags: {ctx.command_path} --help-all")
-
-
-def _show_every(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        ctx.meta[_EVERY] = True
-        click.echo(ctx.get_help(), color=ctx.color)
-        ctx.exit()
 
 
 class ShowFlags(Struct, frozen=True, kw_only=True):
@@ -199,32 +137,32 @@ def _typed(run: _Typed) -> _Typed:
 _Flags = TypeVar("_Flags", StartFlags, ResumeFlags)
 
 
-def flag_of(row: Row) -> Callable[[Called], Called]:
+def flag_of(row: Row) -> Decorator:
     """The decorator that adds the flag of a setting."""
     kind, value = row.kind, row.unset.strip('"') or (row.kind.show(row.default) if row.default else "")
     about = f"{row.about.rstrip('.')} ({value})." if value and kind is not SWITCH else row.about
-    more: dict[str, Any] = {"help": about, "often": row.often, "multiple": kind.many}
+    more: dict[str, Any] = {"help": about, "often": row.often, "many": kind.many}
     if kind is SWITCH:
         more |= {"is_flag": True}
     elif kind.choices:
-        more |= {"type": click.Choice(kind.choices), "default": row.default or None}
+        more |= {"choices": kind.choices, "default": row.default or None}
     else:
         more |= {"metavar": row.metavar or kind.metavar}
         is_read = not kind.many and (row.example or kind is not TEXT)
         more |= {"type": Value(kind.read)} if is_read else {}
         more |= {} if row.example or kind.many else {"default": row.default or None}
-    return flag(row.group, *row.flags, row.name, **more | _MORE.get(row.name, {}))
+    return option(*row.flags, row.name, group=row.group, **more | _MORE.get(row.name, {}))
 
 
-def _check_id(_: click.Context, __: click.Parameter, value: str | None) -> str:
+def _id(text: str) -> str:
     """An id that was given; an empty one is that of a variable that nobody has set, and would start a run each time."""
-    if value is not None and not value.strip():
+    if not text.strip():
         raise UsageError("--id is empty", hint="is the variable it comes from set? without --id, a name is made up")
-    return value or ""
+    return text
 
 
 _MORE: dict[str, dict[str, Any]] = {
-    "id": {"callback": _check_id},
+    "id": {"type": Value(_id)},
     "backend": {"type": BACKEND},
     "agent": {"type": AGENT},
     "goto": {"type": STATE},
@@ -306,6 +244,7 @@ def continuing(*own: Any) -> Callable[[Callable[..., int]], Any]:
 
 def _read_flags(kind: type[_Flags], given: dict[str, Any]) -> _Flags:
     run = {name: given.pop(name) for name in OPTIONS if name in given}
+    run |= {"id": run["id"] or ""} if "id" in run else {}
     run["notify"] = tuple(map(arguments.notify_target, run.get("notify", ())))
     show = {name: given.pop(name) for name in rows(ShowFlags)}
     return kind(run=run, show=ShowFlags(notify=run["notify"], **show), **given)

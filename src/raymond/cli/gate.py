@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-import click
-
 from raymond.cli import texts
+from raymond.cli.command import argument, as_command, option
 from raymond.control import gate, start
 from raymond.errors import WorkflowError
 from raymond.faces import errors
@@ -18,13 +17,11 @@ from raymond.language.workflow import State
 from raymond.verifier.assignment import Found
 
 
-@click.command("gate")
-@click.argument("path", type=click.Path())
-@click.argument("state", required=False)
-@click.option(
-    "--set", "settings", multiple=True, metavar="STATE.KEY=VALUE", help="Set a policy key; overrides frontmatter."
-)
-@click.option("--workspace", "way", type=click.Choice(WAYS), help="Run it where a run would that works this way.")
+@as_command("gate")
+@argument("path")
+@argument("state", required=False)
+@option("--set", "settings", many=True, metavar="STATE.KEY=VALUE", help="Set a policy key; overrides frontmatter.")
+@option("--workspace", "way", choices=WAYS, help="Run it where a run would that works this way.")
 def command(path: str, state: str | None, settings: tuple[str, ...], way: Way | None) -> int:
     """Run the gate of STATE of the workflow in PATH now, as a run would; without STATE, all its gates.
 

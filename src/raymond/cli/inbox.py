@@ -3,10 +3,10 @@
 import sys
 from time import time as now
 
-import click
 import msgspec
 
 from raymond import pasted
+from raymond.cli.command import as_command, option
 from raymond.control import questions
 from raymond.control.questions import Asked, Reviews
 from raymond.faces import documents, question
@@ -17,9 +17,9 @@ _FEW = 3
 """Choices for each of which the command is shown."""
 
 
-@click.command("inbox")
-@click.option("--here", is_flag=True, help="Only those of this project.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_command("inbox")
+@option("--here", is_flag=True, help="Only those of this project.")
+@option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(here: bool, as_json: bool) -> int:
     """List the open questions of all your projects, oldest first, each with the command that answers it.
 

@@ -5,9 +5,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 
-import click
-
 from raymond import __version__, pasted
+from raymond.cli.command import as_command, option
 from raymond.cli.loop_verbs import name_of
 from raymond.control import config
 from raymond.errors import Error, UsageError
@@ -31,11 +30,11 @@ Begin with `raymond {loop} next --json --start`. If there is a number above, add
 `--max-time 2h` as they are."""
 
 
-@click.command("init")
-@click.option("--claude", is_flag=True, help="Write slash commands for Claude Code, such as /continuous-session.start.")
-@click.option("--dir", "folder", metavar="DIR", help="Its folder of settings (.claude).")
-@click.option("--plugin", metavar="DIR", help="Write them to DIR as a plugin: /raymond:continuous-session.start.")
-@click.option("--force", is_flag=True, help="Also replace files that differ.")
+@as_command("init")
+@option("--claude", is_flag=True, help="Write slash commands for Claude Code, such as /continuous-session.start.")
+@option("--dir", "folder", metavar="DIR", help="Its folder of settings (.claude).")
+@option("--plugin", metavar="DIR", help="Write them to DIR as a plugin: /raymond:continuous-session.start.")
+@option("--force", is_flag=True, help="Also replace files that differ.")
 def command(claude: bool, folder: str | None, plugin: str | None, force: bool) -> int:
     """Write the slash commands with which Claude Code works through loops."""
     if not claude and plugin is None:

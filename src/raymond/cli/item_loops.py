@@ -10,7 +10,9 @@ import click
 
 from raymond import pasted
 from raymond.cli import flags, loop_commands, loop_start, loop_verbs
-from raymond.cli.flags import HELP_NAMES, Command, StartFlags
+from raymond.cli.by_click import HELP_NAMES, Group
+from raymond.cli.command import argument, option
+from raymond.cli.flags import StartFlags
 from raymond.cli.loop_start import Start
 from raymond.control import inside
 from raymond.errors import UsageError
@@ -18,13 +20,13 @@ from raymond.loops import person, starting
 from raymond.loops.settings import SESSION, STORIES, TASKS
 
 
-def _items(loop: str, opens: str) -> Callable[[Callable[[], None]], click.Group]:
+def _items(loop: str, opens: str) -> Callable[[Callable[[], None]], Group]:
     """The group of a loop over items, with its start; `opens` is how a person gets at them."""
 
-    def decorate(about: Callable[[], None]) -> click.Group:
-        group = click.group(loop, context_settings=HELP_NAMES, no_args_is_help=False)(about)
+    def decorate(about: Callable[[], None]) -> Group:
+        group = click.group(loop, cls=Group, context_settings=HELP_NAMES, no_args_is_help=False)(about)
 
-        @group.command("start", cls=Command)
+        @group.define("start", grouped=True)
         @flags.looping(loop_start.own_flags(loop))
         def start(given: StartFlags, **own: Any) -> int:
             """Start the loop, or resume the one that was cut off here."""
@@ -56,9 +58,9 @@ def story_loop() -> None:
     """
 
 
-@continuous_session.command("edit")
+@continuous_session.define("edit")
 @loop_start.DOCS
-@click.option("--from-checkout", is_flag=True, help=loop_commands.FROM_CHECKOUT)
+@option("--from-checkout", is_flag=True, help=loop_commands.FROM_CHECKOUT)
 def edit_queue(docs: str, from_checkout: bool) -> int:
     """Open the queue in your editor; also while an agent works, and then it counts for the next item."""
     inside.check_by_hand("continuous-session edit")
@@ -79,8 +81,8 @@ def _open_editor(path: str) -> None:
         raise UsageError(what, hint=f"set EDITOR or VISUAL{file}") from None
 
 
-@continuous_session.command("learn")
-@click.argument("text")
+@continuous_session.define("learn")
+@argument("text")
 @loop_start.DOCS
 def learn(text: str, docs: str) -> int:
     """Tell every later session TEXT, through docs/critical-learnings.md."""
@@ -98,10 +100,10 @@ for _group in (continuous_session, task_loop, story_loop):
 story_loop.commands.pop("status")
 
 
-@story_loop.command("status")
+@story_loop.define("status")
 @loop_start.DOCS
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-@click.option("--metrics", is_flag=True, help="Show how far the stories are, and how fast.")
+@option("--json", "as_json", is_flag=True, help="One JSON document.")
+@option("--metrics", is_flag=True, help="Show how far the stories are, and how fast.")
 def story_status(docs: str, as_json: bool, metrics: bool) -> int:
     """Show what the loop is doing, what it did and what is left."""
     if not metrics:

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from time import time as now
 
-import click
 import msgspec
 
 from raymond import amounts, pasted
 from raymond.cli import values
+from raymond.cli.command import as_command, option
 from raymond.cli.values import Value
 from raymond.control import naming, runs
 from raymond.control.runs import RunRow
@@ -21,16 +21,14 @@ _DONE = 10
 """Runs that are done and are listed without `--limit`."""
 
 
-@click.command("list")
-@click.option("--all", "every", is_flag=True, help="The runs of all your projects.")
-@click.option("--here", is_flag=True, help="Only the runs of this project.")
-@click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="Only runs with this status.")
-@click.option(
-    "--project", metavar="DIR|NAME", shell_complete=values.complete_project, help="Only the runs of this project."
-)
-@click.option("--since", metavar="TIME", help="Only runs in which something happened since: 10m, 14:30, 2026-01-15.")
-@click.option("--limit", type=Value(amounts.count), metavar="N", help="Only N: those that need you, then the latest.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_command("list")
+@option("--all", "every", is_flag=True, help="The runs of all your projects.")
+@option("--here", is_flag=True, help="Only the runs of this project.")
+@option("--status", "statuses", many=True, choices=STATUSES, help="Only runs with this status.")
+@option("--project", metavar="DIR|NAME", complete=values.complete_project, help="Only the runs of this project.")
+@option("--since", metavar="TIME", help="Only runs in which something happened since: 10m, 14:30, 2026-01-15.")
+@option("--limit", type=Value(amounts.count), metavar="N", help="Only N: those that need you, then the latest.")
+@option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(
     every: bool,
     here: bool,

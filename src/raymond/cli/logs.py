@@ -6,10 +6,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-import click
-
 from raymond import amounts
 from raymond.cli import choice
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import AGENT, RUN, Value
 from raymond.control import history, runs
 from raymond.control.follow import Follower
@@ -21,17 +20,17 @@ if TYPE_CHECKING:
     from raymond.faces.history import Conversation, JsonHistory, TextHistory
 
 
-@click.command("logs")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends.")
-@click.option("--agent", type=AGENT, metavar="A", help="Only what concerns agent A.")
-@click.option("--agents", "every", is_flag=True, help="Of a loop, every line of its agents.")
-@click.option("--text", "in_full", is_flag=True, help="What was said: each step's prompt, reply, tools and output.")
-@click.option("--step", type=Value(amounts.count), metavar="N", help="What step N was sent and what it said.")
-@click.option("--tail", type=Value(amounts.count), metavar="N", help="The last N lines; with --text, steps.")
-@click.option("--since", metavar="TIME", help="Not what is older: 10m, 14:30, 2026-01-15.")
-@click.option("--debug-dir", type=click.Path(file_okay=False), metavar="DIR", help="Write every step as files to DIR.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout.")
+@as_command("logs")
+@argument("id_", metavar="[ID]", type=RUN, required=False)
+@option("-f", "--follow", is_flag=True, help="Keep printing until the run ends.")
+@option("--agent", type=AGENT, metavar="A", help="Only what concerns agent A.")
+@option("--agents", "every", is_flag=True, help="Of a loop, every line of its agents.")
+@option("--text", "in_full", is_flag=True, help="What was said: each step's prompt, reply, tools and output.")
+@option("--step", type=Value(amounts.count), metavar="N", help="What step N was sent and what it said.")
+@option("--tail", type=Value(amounts.count), metavar="N", help="The last N lines; with --text, steps.")
+@option("--since", metavar="TIME", help="Not what is older: 10m, 14:30, 2026-01-15.")
+@option("--debug-dir", metavar="DIR", help="Write every step as files to DIR.")
+@option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout.")
 def command(
     id_: str | None,
     follow: bool,

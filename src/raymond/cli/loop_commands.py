@@ -12,10 +12,10 @@ import textwrap
 from time import monotonic, sleep, time
 from typing import Any
 
-import click
-
 from raymond.cli import driving, flags, loop_start, loop_verbs, texts
-from raymond.cli.flags import Command, ResumeFlags, ShowFlags, StartFlags
+from raymond.cli.by_click import Group
+from raymond.cli.command import argument, option
+from raymond.cli.flags import ResumeFlags, ShowFlags, StartFlags
 from raymond.cli.loop_start import DOCS, Start
 from raymond.cli.values import Value
 from raymond.control import inside, request, runs
@@ -51,41 +51,41 @@ _WAITS = 3
 """The exit code when a person has to decide first."""
 
 
-def add_to(group: click.Group, loop: str, workflow: str) -> None:
+def add_to(group: Group, loop: str, workflow: str) -> None:
     """Give the group of a loop these commands; `workflow` is what `eject` copies."""
 
-    @group.command("status")
+    @group.define("status")
     @DOCS
-    @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+    @option("--json", "as_json", is_flag=True, help="One JSON document.")
     def status(docs: str, as_json: bool) -> int:
         """Show what the loop is doing, what it did and what is left."""
         return loop_verbs.status(loop, docs, as_json=as_json)
 
     unit = "iteration" if loop == RALPH else "item"
 
-    @group.command("stop", help=f"Let the loop end after the {unit} it is at.")
+    @group.define("stop", help=f"Let the loop end after the {unit} it is at.")
     @DOCS
     def stop(docs: str) -> int:
         return loop_verbs.stop(loop, docs, end_between_items)
 
-    @group.command("resume", cls=Command)
-    @flags.continuing(DOCS, click.option("--yes", is_flag=True, help="Do not ask."))
+    @group.define("resume", grouped=True)
+    @flags.continuing(DOCS, option("--yes", is_flag=True, help="Do not ask."))
     def resume(given: ResumeFlags, docs: str) -> int:
         """Continue the loop that was paused or cut off."""
         return loop_verbs.resume(loop, docs, given)
 
     if loop in (TASKS, STORIES):
 
-        @group.command("edit")
+        @group.define("edit")
         @DOCS
-        @click.option("--from-checkout", is_flag=True, required=True, help=FROM_CHECKOUT)
+        @option("--from-checkout", is_flag=True, required=True, help=FROM_CHECKOUT)
         def edit(docs: str, from_checkout: bool) -> int:
             """Let what you edited in the checkout count for the loop that has begun."""
             inside.check_by_hand(f"{loop} edit")
             return person.take_over(loop_verbs.for_person(loop, docs)[1], loop_verbs.tell)
 
-    @group.command("eject")
-    @click.argument("folder", metavar="DIR")
+    @group.define("eject")
+    @argument("folder", metavar="DIR")
     def eject(folder: str) -> int:
         """Copy the workflow of the loop to DIR, to change it; start --workflow DIR runs it."""
         print(person.eject(workflow, folder))
@@ -95,19 +95,17 @@ def add_to(group: click.Group, loop: str, workflow: str) -> None:
 # Internal mode
 
 
-def add_internal_mode(group: click.Group, loop: str) -> None:
+def add_internal_mode(group: Group, loop: str) -> None:
     """Give the group of a loop these commands."""
-    as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-    waits = click.option("--wait", type=Value(duration), default=_WAIT, metavar="TIME", help="Wait for checks (60s).")
+    as_json = option("--json", "as_json", is_flag=True, help="One JSON document.")
+    waits = option("--wait", type=Value(duration), default=_WAIT, metavar="TIME", help="Wait for checks (60s).")
     options = (
         as_json,
         waits,
-        click.option("--resume", "resumes", is_flag=True, help="Hand out an item again that is open."),
-        click.option("--start", "starts", is_flag=True, help="If no loop is open, begin one, with these flags:"),
-        click.option("--id", "id_", default="", metavar="ID", help="Name the loop; the id must be new."),
-        click.option(
-            "--max-time", type=Value(duration), metavar="TIME", help="Begin no item after this long, e.g. 2h."
-        ),
+        option("--resume", "resumes", is_flag=True, help="Hand out an item again that is open."),
+        option("--start", "starts", is_flag=True, help="If no loop is open, begin one, with these flags:"),
+        option("--id", "id_", default="", metavar="ID", help="Name the loop; the id must be new."),
+        option("--max-time", type=Value(duration), metavar="TIME", help="Begin no item after this long, e.g. 2h."),
         *loop_start.own_flags(loop, _WITHOUT),
     )
 
@@ -136,13 +134,13 @@ def add_internal_mode(group: click.Group, loop: str) -> None:
 
     for decorate in reversed(options):
         next_ = decorate(next_)
-    group.command("next", cls=Command, hidden=True)(next_)
+    group.define("next", grouped=True, hidden=True)(next_)
 
-    @group.command("record", hidden=True)
+    @group.define("record", hidden=True)
     @loop_start.DOCS
     @as_json
     @waits
-    @click.option("--failed", metavar="REASON", help="The agent did not end; this uses up one attempt.")
+    @option("--failed", metavar="REASON", help="The agent did not end; this uses up one attempt.")
     def record(docs: str, as_json: bool, wait: float, failed: str | None) -> int:
         """Check and record an item; what its agent said last comes on standard input."""
         there = _found(loop, docs)

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from raymond import pasted
 from raymond.cli import loop_verbs, prompt
-from raymond.cli.flags import HELP_NAMES
+from raymond.cli.by_click import HELP_NAMES, Group
+from raymond.cli.command import argument, option
 from raymond.control import runs
 from raymond.errors import UsageError
 from raymond.faces.foreign_text import said, width_of
@@ -21,19 +22,19 @@ from raymond.loops.documents import PRD, PRD_STATUS, Documents
 from raymond.loops.prd_import import Import
 from raymond.loops.prd_init import Survey
 
-_DOCS = click.option("--docs", default="docs", metavar="DIR", help="The folder of prd.md and the specs (docs).")
-_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+_DOCS = option("--docs", default="docs", metavar="DIR", help="The folder of prd.md and the specs (docs).")
+_YES = option("--yes", is_flag=True, help="Do not ask.")
 
 
-@click.group("prd", context_settings=HELP_NAMES, no_args_is_help=False)
+@click.group("prd", cls=Group, context_settings=HELP_NAMES, no_args_is_help=False)
 def command() -> None:
     """Keep the status of the stories in docs/prd.md, or import stories from elsewhere."""
 
 
-@command.command("status-init")
+@command.define("status-init")
 @_DOCS
-@click.option("--yes", is_flag=True, help="Do not ask; links that rest on words in common are taken too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@option("--yes", is_flag=True, help="Do not ask; links that rest on words in common are taken too.")
+@option("--json", "as_json", is_flag=True, help="One JSON document.")
 def status_init(docs: str, yes: bool, as_json: bool) -> int:
     """Build docs/prd-status.json from docs/prd.md and the implementation specs.
 
@@ -108,13 +109,13 @@ class Again(Struct, frozen=True):
         return " ".join(words)
 
 
-@command.command("import")
-@click.argument("file", metavar="FILE")
+@command.define("import")
+@argument("file", metavar="FILE")
 @_DOCS
-@click.option("--as", "kind", type=click.Choice(prd_import.KINDS), help="What FILE is, if its content does not tell.")
-@click.option("--verify", metavar="COMMAND", default="", help="The check of every task that is imported.")
+@option("--as", "kind", choices=prd_import.KINDS, help="What FILE is, if its content does not tell.")
+@option("--verify", metavar="COMMAND", default="", help="The check of every task that is imported.")
 @_YES
-@click.option("--dry-run", is_flag=True, help="Show what would be added; nothing is written.")
+@option("--dry-run", is_flag=True, help="Show what would be added; nothing is written.")
 def import_(file: str, docs: str, kind: str | None, verify: str, yes: bool, dry_run: bool) -> int:
     """Add the stories of FILE to docs/prd.md: a prd.json of Ralph, a checklist such as fix_plan.md, or a plan of
     ralphex.

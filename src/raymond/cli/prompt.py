@@ -6,8 +6,6 @@ import select
 import sys
 from collections.abc import Callable
 
-import click
-
 from raymond.control import naming
 from raymond.control.naming import SeveralRuns
 from raymond.control.runs import RunRow
@@ -107,7 +105,7 @@ def _ask_or_abort(question: str) -> str:
         return ask(question).strip().casefold()
     except (EOFError, KeyboardInterrupt):
         print("\nnot answered; everything stays as it is", file=sys.stderr)
-        raise click.Abort from None
+        raise KeyboardInterrupt from None
 
 
 # Several runs
@@ -144,7 +142,7 @@ def ask_on_stderr(question: str) -> str:
     while not typed.endswith(b"\n"):
         piece = os.read(sys.stdin.fileno(), 4096)
         if not piece:
-            raise click.Abort
+            raise KeyboardInterrupt
         typed += piece
     return typed.decode("utf-8", "replace").strip()
 

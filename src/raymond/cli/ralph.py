@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from raymond.cli import driving, dry_run, flags, gate, loop_commands, loop_start, loop_verbs
 from raymond.cli import run as runs_of
-from raymond.cli.flags import HELP_NAMES, Command, StartFlags
+from raymond.cli.by_click import HELP_NAMES, Group
+from raymond.cli.command import argument
+from raymond.cli.flags import StartFlags
 from raymond.control import preview, runs
 from raymond.control.gate import Where, try_out
 from raymond.control.start import Choices
@@ -27,7 +29,7 @@ from raymond.loops.ledger import Ledger
 from raymond.loops.settings import RALPH, Settings
 
 
-class Starting(click.Group):
+class Starting(Group):
     """A group whose first word, when it is none of its commands, is what `start` starts with."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -46,7 +48,7 @@ class Starting(click.Group):
         self.format_commands(ctx, formatter)
 
 
-_OWN = (click.argument("prompt", type=click.Path()), *loop_start.own_flags(RALPH))
+_OWN = (argument("prompt"), *loop_start.own_flags(RALPH))
 
 
 @click.group("ralph", cls=Starting, context_settings=HELP_NAMES, no_args_is_help=False)
@@ -54,7 +56,7 @@ def command() -> None:
     """Send a prompt file to a fresh agent again and again: `ralph PROMPT.md` is `ralph start PROMPT.md`."""
 
 
-@command.command("start", cls=Command)
+@command.define("start", grouped=True)
 @flags.looping(_OWN)
 def start(given: StartFlags, prompt: str, **own: Any) -> int:
     """Start the loop over PROMPT, or resume the one that was cut off here."""

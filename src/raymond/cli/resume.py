@@ -3,11 +3,11 @@
 import os
 import sys
 
-import click
 from msgspec.structs import replace
 
 from raymond.cli import choice, driving, flags, moves, prompt
-from raymond.cli.flags import Command, ResumeFlags, ShowFlags
+from raymond.cli.command import argument, as_command
+from raymond.cli.flags import ResumeFlags, ShowFlags
 from raymond.cli.moves import check, pair
 from raymond.cli.values import RUN
 from raymond.control import drive, handle, inside, left_requests, naming, request, reviews, runs
@@ -26,8 +26,8 @@ ANSWER_KEPT = 5
 """The exit code when the answer is kept and the run does not continue."""
 
 
-@click.command("resume", cls=Command)
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
+@as_command("resume", grouped=True)
+@argument("id_", metavar="[ID]", type=RUN, required=False)
 @flags.resuming
 def command(id_: str | None, given: ResumeFlags) -> int:
     """Continue run ID where it left off.

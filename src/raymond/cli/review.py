@@ -6,11 +6,11 @@ That is the work of an agent that changed what decides its check, or an item tha
 import sys
 from abc import ABC, abstractmethod
 
-import click
 import msgspec
 
 from raymond import pasted
 from raymond.cli import choice, delivery, prompt
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import AGENT, RUN
 from raymond.control import inside, left_requests, reviews, runs
 from raymond.control.handle import RunHandle
@@ -289,9 +289,9 @@ def _word(case: Case) -> str:
             shown = True
 
 
-@click.command("review")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_command("review")
+@argument("id_", metavar="[ID]", type=RUN, required=False)
+@option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, as_json: bool) -> int:
     """Show which green checks of run ID do not count yet: what decides them changed; and what a loop has set aside.
 
@@ -312,10 +312,10 @@ def command(id_: str | None, as_json: bool) -> int:
     return 0
 
 
-@click.command("accept")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.argument("agent", metavar="[AGENT|ITEM]", type=AGENT, required=False)
-@click.option("--no-resume", is_flag=True, help="Only record the decision.")
+@as_command("accept")
+@argument("id_", metavar="[ID]", type=RUN, required=False)
+@argument("agent", metavar="[AGENT|ITEM]", type=AGENT, required=False)
+@option("--no-resume", is_flag=True, help="Only record the decision.")
 def accept(id_: str | None, agent: str | None, no_resume: bool) -> int:
     """Accept the change that agent AGENT of run ID made to what decides its check; then the check runs once more.
 
@@ -326,11 +326,11 @@ def accept(id_: str | None, agent: str | None, no_resume: bool) -> int:
     return meant_case(run, "accept", agent, resumes=not no_resume).accept()
 
 
-@click.command("reject")
-@click.argument("id_", metavar="ID", type=RUN)
-@click.argument("agent", metavar="[AGENT|ITEM]", type=AGENT, required=False)
-@click.argument("reason", metavar="[REASON]", required=False, default="")
-@click.option("--no-resume", is_flag=True, help="Only record the decision.")
+@as_command("reject")
+@argument("id_", metavar="ID", type=RUN)
+@argument("agent", metavar="[AGENT|ITEM]", type=AGENT, required=False)
+@argument("reason", metavar="[REASON]", required=False, default="")
+@option("--no-resume", is_flag=True, help="Only record the decision.")
 def reject(id_: str, agent: str | None, reason: str, no_resume: bool) -> int:
     """Reject the change that agent AGENT of run ID made to what decides its check: it is told REASON and goes on.
 

@@ -6,11 +6,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import click
-
 from raymond import pasted
 from raymond.cli import driving, flags, terminal, texts
-from raymond.cli.flags import Command, StartFlags
+from raymond.cli.command import as_command
+from raymond.cli.flags import StartFlags
 from raymond.control import config, inside, start
 from raymond.control.handle import RunHandle
 from raymond.control.settings import KEYS
@@ -25,7 +24,7 @@ _MOST_WARNINGS = 10
 """Warnings shown before a run; a dry run shows all."""
 
 
-@click.command("run", cls=Command)
+@as_command("run", grouped=True)
 @flags.starting
 def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH: a folder, a zip, or one state file."""

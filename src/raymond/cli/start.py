@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Iterator
 
-import click
 import msgspec
 
 from raymond import pasted
 from raymond.cli import driving, flags, run
-from raymond.cli.flags import Command, ShowFlags, StartFlags
+from raymond.cli.command import as_command
+from raymond.cli.flags import ShowFlags, StartFlags
 from raymond.control import start
 from raymond.control.drive import Resumption
 from raymond.control.handle import RunHandle
@@ -48,7 +48,7 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "running"
 
 
-@click.command("start", cls=Command)
+@as_command("start", grouped=True)
 @flags.starting_once
 def command(path: str, given: StartFlags) -> int:
     """Start the workflow in PATH in the background: a folder, a zip, or one state file.

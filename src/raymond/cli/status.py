@@ -2,9 +2,8 @@
 
 import sys
 
-import click
-
 from raymond.cli import choice
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import RUN
 from raymond.control import history, runs
 from raymond.control.handle import RunHandle
@@ -16,10 +15,10 @@ from raymond.faces.summary import INDENT
 from raymond.text import visible
 
 
-@click.command("status")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--agents", "every", is_flag=True, help=f"Show every agent, not only {SHOWN_AGENTS}.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_command("status")
+@argument("id_", metavar="[ID]", type=RUN, required=False)
+@option("--agents", "every", is_flag=True, help=f"Show every agent, not only {SHOWN_AGENTS}.")
+@option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command to run next; of a loop, its items."""
     found = choice.find(id_)

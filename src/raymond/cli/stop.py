@@ -3,10 +3,9 @@
 import sys
 from functools import partial
 
-import click
-
 from raymond import pasted
 from raymond.cli import choice, delivery, prompt
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import AGENT, RUN
 from raymond.control import handle, inside, left_requests, naming, request, runs
 from raymond.control.handle import RunHandle
@@ -14,13 +13,13 @@ from raymond.errors import UsageError
 from raymond.faces.lines import Lines
 
 
-@click.command("stop")
-@click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
-@click.option("--now", is_flag=True, help="Stop the running steps too; they run again on resume.")
-@click.option("--agent", type=AGENT, metavar="A", help="Only agent A: stop its step and pause it; the others continue.")
-@click.option("--all", "every", is_flag=True, help="Every run that is running, in all projects; asks first.")
-@click.option("--here", is_flag=True, help="Every run of this project that is running; asks first.")
-@click.option("--yes", is_flag=True, help="With --all or --here: do not ask.")
+@as_command("stop")
+@argument("ids", metavar="[ID]...", type=RUN, many=True)
+@option("--now", is_flag=True, help="Stop the running steps too; they run again on resume.")
+@option("--agent", type=AGENT, metavar="A", help="Only agent A: stop its step and pause it; the others continue.")
+@option("--all", "every", is_flag=True, help="Every run that is running, in all projects; asks first.")
+@option("--here", is_flag=True, help="Every run of this project that is running; asks first.")
+@option("--yes", is_flag=True, help="With --all or --here: do not ask.")
 def command(ids: tuple[str, ...], now: bool, agent: str | None, every: bool, here: bool, yes: bool) -> int:
     """Let the runs ID finish their running steps and start nothing new."""
     if every or here:
@@ -73,9 +72,9 @@ def _every(*, now: bool, here: bool, yes: bool) -> int:
     return choice.for_each([handle.from_row(row) for row in rows], partial(_stop, now=now))
 
 
-@click.command("cancel")
-@click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
-@click.option("--force", is_flag=True, help="Even if a process on another machine may still drive it.")
+@as_command("cancel")
+@argument("ids", metavar="[ID]...", type=RUN, many=True)
+@option("--force", is_flag=True, help="Even if a process on another machine may still drive it.")
 def cancel(ids: tuple[str, ...], force: bool) -> int:
     """End the runs ID and their running steps for good: none can be resumed. What they did stays in their journals."""
     return choice.for_each(

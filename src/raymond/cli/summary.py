@@ -5,11 +5,11 @@ import os
 import sys
 from time import time
 
-import click
 import msgspec
 
 from raymond import durations, pasted
 from raymond.cli import choice
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import RUN
 from raymond.control import history, runs
 from raymond.errors import Error, UsageError
@@ -26,10 +26,10 @@ _ITEMS = 5
 """Things of one kind that are told of a run."""
 
 
-@click.command("summary")
-@click.argument("id_", metavar="[ID]", type=RUN, required=False)
-@click.option("--since", metavar="TIME", help="All runs of all projects in which something happened since.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_command("summary")
+@argument("id_", metavar="[ID]", type=RUN, required=False)
+@option("--since", metavar="TIME", help="All runs of all projects in which something happened since.")
+@option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, since: str | None, as_json: bool) -> int:
     """Tell what run ID came to: done, failed and why, how often an agent was wrong about that, what waits for you."""
     if id_ and since is not None:

@@ -2,8 +2,8 @@
 
 import sys
 
-import click
-
+from raymond.cli import prompt
+from raymond.cli.command import argument, as_command, option
 from raymond.control import trust
 from raymond.control.trust import Offer
 from raymond.errors import UsageError
@@ -11,11 +11,11 @@ from raymond.faces import foreign_text
 from raymond.faces.foreign_text import said
 
 
-@click.command("trust")
-@click.argument("folder", metavar="[DIR]", required=False, default=".")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--list", "listing", is_flag=True, help="List the projects that you trust.")
-@click.option("--forget", is_flag=True, help="Trust the project no longer.")
+@as_command("trust")
+@argument("folder", metavar="[DIR]", required=False, default=".")
+@option("--yes", is_flag=True, help="Do not ask.")
+@option("--list", "listing", is_flag=True, help="List the projects that you trust.")
+@option("--forget", is_flag=True, help="Trust the project no longer.")
 def command(folder: str, yes: bool, listing: bool, forget: bool) -> int:
     """Let agents' programs use the settings in .claude, .mcp.json and .codex of the project in DIR, as they are now."""
     if listing and (forget or yes):
@@ -61,4 +61,4 @@ def _agreed() -> bool:
         raise UsageError(
             "cannot ask whether to trust it without a terminal", hint="add --yes if you agree with the above"
         )
-    return click.confirm("trust it?", err=True)
+    return prompt.agrees_on_stderr("trust it?")

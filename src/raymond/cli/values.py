@@ -3,53 +3,37 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from raymond.errors import UsageError
 
 if TYPE_CHECKING:
+    from click import Context, Parameter
     from click.shell_completion import CompletionItem
 
 
-class Value(click.ParamType[Any]):
-    """What a reader makes of a text; what is no text was made by one."""
-
-    name = "value"
+class Value:
+    """A value, as a setting of this kind is read."""
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
         self.read = read
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value."""
-        try:
-            return self.read(value) if isinstance(value, str) else value
-        except ValueError as error:
-            self.fail(f"'{value}' is not {error}", param, ctx)
 
-
-class Name(click.ParamType[str]):
+class Name:
     """The name of something there is."""
-
-    name = "name"
 
     def __init__(self, kind: str, what: str, way: str) -> None:
         self._kind = kind
         self._what = what
         self._way = way
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def read(self, text: str) -> str:
         """The name as it was given."""
-        if not value:
+        if not text:
             raise UsageError(f"the {self._what} is empty", hint=self._way)
-        return str(value)
+        return text
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> "list[CompletionItem[str]]":
+    def complete(self, ctx: "Context", param: "Parameter", incomplete: str) -> "list[CompletionItem[str]]":
         """The names there are."""
-        from raymond.cli import completion
-
-        return completion.offer(_known(self._kind, ctx, incomplete), incomplete)
+        return offer(_known(self._kind, ctx, incomplete), incomplete)
 
 
 RUN = Name("run", "id of the run", "raymond list --all shows the ids of all runs")
@@ -58,7 +42,7 @@ STATE = Name("state", "name of the state", "raymond status shows the states of a
 BACKEND = Name("backend", "name of the backend", "raymond doctor shows the backends")
 
 
-def _known(kind: str, ctx: click.Context, begins: str) -> list[tuple[str, str]]:
+def _known(kind: str, ctx: "Context", begins: str) -> list[tuple[str, str]]:
     """Names with a word about each."""
     from raymond.control import candidates
 
@@ -77,32 +61,40 @@ def _known(kind: str, ctx: click.Context, begins: str) -> list[tuple[str, str]]:
             return [(name, "backend") for name in candidates.backends()]
 
 
-def complete_answer(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+def complete_answer(ctx: "Context", param: "Parameter", incomplete: str) -> "list[CompletionItem[str]]":
     """For `answer`: a run that asks, then an agent of it that asks; an answer is never proposed."""
-    from raymond.cli import completion
     from raymond.control import candidates
 
     words = ctx.params.get("words") or ()
     if not words:
-        return completion.offer(_known("run", ctx, incomplete), incomplete)
-    return completion.offer(candidates.agents(words[0], asking=True), incomplete) if len(words) == 1 else []
+        return offer(_known("run", ctx, incomplete), incomplete)
+    return offer(candidates.agents(words[0], asking=True), incomplete) if len(words) == 1 else []
 
 
-def complete_workflow(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+def complete_workflow(ctx: "Context", param: "Parameter", incomplete: str) -> "list[CompletionItem[str]]":
     """Workflows that lie nearby, and every other file."""
     from click.shell_completion import CompletionItem
 
-    from raymond.cli import completion
     from raymond.control import candidates
 
-    near = completion.offer([(path, "workflow") for path in candidates.workflows()], incomplete)
+    near = offer([(path, "workflow") for path in candidates.workflows()], incomplete)
     return [*near, CompletionItem(incomplete, type="file")]
 
 
-def complete_project(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+def complete_project(ctx: "Context", param: "Parameter", incomplete: str) -> "list[CompletionItem[str]]":
     """The names of the projects that have runs."""
-    from raymond.cli import completion
     from raymond.control import runs
 
     trees = [one.tree for one in runs.projects_of(every=True) if one.ids()]
-    return completion.offer([(tree.rpartition("/")[2], tree) for tree in trees], incomplete)
+    return offer([(tree.rpartition("/")[2], tree) for tree in trees], incomplete)
+
+
+def offer(values: list[tuple[str, str]], current: str) -> "list[CompletionItem[str]]":
+    """Values with a word about each; one that looks like a flag is never offered as a value."""
+    from click.shell_completion import CompletionItem
+
+    return [
+        CompletionItem(value, help=told)
+        for value, told in values
+        if value.startswith(current) and not value.startswith(("-", "="))
+    ]

@@ -6,9 +6,8 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
-import click
-
 from raymond.cli import choice, terminal
+from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import RUN, Value
 from raymond.control import left_requests, runs
 from raymond.control.follow import Follower
@@ -24,10 +23,10 @@ _TIMED_OUT = 124
 """As of timeout(1)."""
 
 
-@click.command("wait")
-@click.argument("ids", metavar="[ID]...", type=RUN, nargs=-1)
-@click.option("--timeout", type=Value(duration), metavar="TIME", help="Wait no longer than this; then exit with 124.")
-@click.option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
+@as_command("wait")
+@argument("ids", metavar="[ID]...", type=RUN, many=True)
+@option("--timeout", type=Value(duration), metavar="TIME", help="Wait no longer than this; then exit with 124.")
+@option("--json", "as_json", is_flag=True, help="How it ended, as one JSON document on stdout.")
 def command(ids: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     """Wait until nothing runs ID any more; print its result, or the summary of a loop, and exit with its exit code.
 
