@@ -1,21 +1,19 @@
 """Measure this tree and another commit in turns: `bench/run.py --against COMMIT`.
 
-Each is measured by the benchmark that it came with, from an environment of the same kind: a bare one that finds its own
-source, and everything else where this one has it. Nothing is installed, and neither imports the other's code.
+Each is measured by the benchmark that it came with, in an environment of the same kind. Nothing is installed, and
+neither imports the other's code.
 """
 
 import json
 import subprocess
 import sys
-import sysconfig
-import venv
 from pathlib import Path
 from statistics import median
 
+import bare
 from measure import Failed
 
 ROOT = Path(__file__).resolve().parent.parent
-_COMMAND = "from raymond.__main__ import main\nmain()\n"
 
 
 class Tree:
@@ -25,14 +23,7 @@ class Tree:
         self.name, self.source = name, source
         self.values: dict[str, list[float]] = {}
         """Figure -> its value in each round."""
-        place = home / f"environment-{name}"
-        venv.create(place, symlinks=True)
-        self.python = place / "bin" / "python"
-        packages = Path(sysconfig.get_path("purelib", vars={"base": str(place)}))
-        (packages / "source.pth").write_text(f"{source / 'src'}\n{sysconfig.get_path('purelib')}\n")
-        command = place / "bin" / "raymond"
-        command.write_text(f"#!{self.python}\n{_COMMAND}")
-        command.chmod(0o755)
+        self.python = bare.make(home / f"environment-{name}", source)
 
     def measure(self, arguments: list[str]) -> None:
         """One round: all figures of the groups asked for."""

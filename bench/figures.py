@@ -4,6 +4,7 @@ import os
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ import turns
 import watching
 import workflows
 import workspaces
-from measure import Child, Failed, interrupted, run
+from measure import Child, Failed, environment, interrupted, run
 from report import Goal, Reading
 from workflows import ID, PYTHON, RAYMOND, Folder
 
@@ -377,7 +378,21 @@ def start(home: Path, size: Size) -> Readings:
         for name, measured in commands.items():
             cpus[name].append(measured(number))
     floors = cpus.pop("floor")
-    return {name: _more(floors, values, 1000, "ms", "`python -c pass`") for name, values in cpus.items()}
+    modules = {
+        "status": _modules(done.path, "status"),
+        "one-step": _modules(done.path, "run", "flow", "--id", "modules"),
+    }
+    found = {name: _more(floors, values, 1000, "ms", "`python -c pass`") for name, values in cpus.items()}
+    return {name: one.noted(modules.get(name, "")) for name, one in found.items()}
+
+
+def _modules(folder: Path, *words: str) -> str:
+    """How many modules a command imports."""
+    argv = [PYTHON, "-X", "importtime", "-m", "raymond", *words]
+    told = subprocess.run(argv, cwd=folder, env=environment(), capture_output=True, text=True, check=True).stderr
+    names = {line.rpartition("|")[2].strip() for line in told.splitlines() if line.startswith("import time:")}
+    ours = [name for name in names if name.partition(".")[0] == "raymond"]
+    return f"{len(ours)} + {len(names) - len(ours)} modules"
 
 
 def _version(home: Path) -> float:

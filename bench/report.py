@@ -3,7 +3,7 @@
 import os
 import platform
 import sysconfig
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,6 +35,10 @@ class Reading:
     value: float
     numbers: dict[str, object] = field(default_factory=dict)
     """The raw numbers behind it, in seconds and bytes."""
+
+    def noted(self, note: str) -> "Reading":
+        """The same, with a note on what was measured."""
+        return replace(self, ours=f"{self.ours}; {note}") if note else self
 
 
 @dataclass(frozen=True)

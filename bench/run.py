@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import against
+import bare
 import workflows
 from figures import FULL, MEASURES, QUICK, Readings, Size, goals
 from measure import Failed, environment, foreign_cpu, run
@@ -30,6 +31,8 @@ def main() -> int:
     options = _options()
     if options.against:
         return _against(options)
+    if not bare.is_bare():
+        return _in_bare(options)
     size = QUICK if options.quick else FULL
     groups = list(dict.fromkeys(options.only or MEASURES))
     where = machine(options.home.parent)
@@ -56,6 +59,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="with --against: how often each (5)")
     parser.add_argument("--home", type=Path, default=CACHE, metavar="DIR", help="where to work (.cache/bench)")
     return parser.parse_args()
+
+
+def _in_bare(options: argparse.Namespace) -> int:
+    """Measure from an environment as a user has it."""
+    options.home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=options.home) as home:
+        python = bare.make(Path(home) / "environment", ROOT)
+        return subprocess.run([python, *sys.argv], check=False).returncode
 
 
 def _against(options: argparse.Namespace) -> int:
