@@ -224,12 +224,19 @@ def as_resumption(given: StartFlags, *, yes: bool) -> ResumeFlags:
     return ResumeFlags(run=run, show=given.show, yes=yes)
 
 
-starting = _handed_over(StartFlags, [_WORKFLOW, *_starting(START, RUN)])
-"""The flags of `run`."""
-starting_once = _handed_over(StartFlags, [_WORKFLOW, *_starting(START, RUN, instead=_ONCE)], detach=True)
-"""The flags of `start`: those of `run`, always in the background."""
-resuming = _handed_over(ResumeFlags, [*map(flag_of, _RESUMING)])
-"""The flags of `resume`."""
+def starting(command: Callable[..., int]) -> Any:
+    """The flags of `run`."""
+    return _handed_over(StartFlags, [_WORKFLOW, *_starting(START, RUN)])(command)
+
+
+def starting_once(command: Callable[..., int]) -> Any:
+    """The flags of `start`: those of `run`, always in the background."""
+    return _handed_over(StartFlags, [_WORKFLOW, *_starting(START, RUN, instead=_ONCE)], detach=True)(command)
+
+
+def resuming(command: Callable[..., int]) -> Any:
+    """The flags of `resume`."""
+    return _handed_over(ResumeFlags, [*map(flag_of, _RESUMING)])(command)
 
 
 def looping(own: Sequence[Any]) -> Callable[[Callable[..., int]], Any]:

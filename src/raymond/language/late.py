@@ -3,9 +3,10 @@
 Only what a fork or the start of the run has given counts: the input of a visit may come from an agent.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from raymond.patterns import regex
 
@@ -39,8 +40,8 @@ def _tables(text: str) -> Any:
     if not text.startswith(_TABLE):
         return text
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text
 
 
