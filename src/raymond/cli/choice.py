@@ -8,12 +8,7 @@ from raymond.control.handle import RunHandle
 from raymond.control.naming import SeveralRuns
 from raymond.control.runs import RunRow
 from raymond.errors import Error
-from raymond.faces import listing, table
 from raymond.faces.foreign_text import said, width_of
-from raymond.faces.table import Column
-from raymond.faces.words import dollars
-
-_COLUMNS = (Column(least=8), Column(rank=2), Column(rank=3), Column(least=10, rank=1))
 
 
 def find(id: str | None, verb: str = "") -> RunHandle:
@@ -59,11 +54,18 @@ def for_each(handles: Sequence[RunHandle], does: Callable[[RunHandle], int]) -> 
 
 def show(rows: Sequence[RunRow]) -> None:
     """A line for each run: what it is, what it has cost of what it may cost, and where."""
+    from raymond.faces import table
+    from raymond.faces.table import Column
+
+    columns = (Column(least=8), Column(rank=2), Column(rank=3), Column(least=10, rank=1))
     cells = [(row.workflow_id, row.status, _spending(row), row.project) for row in rows]
     width = width_of(sys.stderr)
-    print("\n".join(table.lines(_COLUMNS, cells, width, table.cut_mark(sys.stderr))), file=sys.stderr)
+    print("\n".join(table.lines(columns, cells, width, table.cut_mark(sys.stderr))), file=sys.stderr)
 
 
 def _spending(row: RunRow) -> str:
+    from raymond.faces import listing
+    from raymond.faces.words import dollars
+
     spent = listing.cost(row)
     return f"{spent} of {dollars(row.budget_usd)}" if row.budget_usd else f"{spent}, no budget"

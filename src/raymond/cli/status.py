@@ -5,45 +5,55 @@ import sys
 from raymond.cli import choice
 from raymond.cli.command import argument, as_command, option
 from raymond.cli.values import RUN
-from raymond.control import history, runs
+from raymond.control import runs
 from raymond.control.handle import RunHandle
 from raymond.control.runs import Seen
-from raymond.faces import documents, words
+from raymond.faces import documents
 from raymond.faces.foreign_text import MARGIN, hung, told, width_of
-from raymond.faces.overview import SHOWN_AGENTS, run_lines
-from raymond.faces.summary import INDENT
 from raymond.text import visible
+
+_INDENT = "        "
 
 
 @as_command("status")
 @argument("id_", metavar="[ID]", type=RUN, required=False)
-@option("--agents", "every", is_flag=True, help=f"Show every agent, not only {SHOWN_AGENTS}.")
+@option("--agents", "every", is_flag=True, help="Show every agent, not only the most urgent.")
 @option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(id_: str | None, every: bool, as_json: bool) -> int:
     """Show run ID: every agent, its state, its last line, and the command to run next; of a loop, its items."""
     found = choice.find(id_)
     seen = runs.look(found.project, found.id)
-    if found.start.loop and not (as_json or every):
+    if as_json:
+        whole = runs.whole(found.project, found.id)
+        sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, pid=seen.pid, whole=whole))
+        sys.stdout.flush()
+    elif found.start.loop and not every:
         from raymond.loops import finding, loop_status
         from raymond.loops.loop_run import LoopRun
 
         print(loop_status.text(finding.shown(LoopRun(found.project, seen.run)), sys.stdout), end="")
-    elif as_json:
-        whole = runs.whole(found.project, found.id)
-        sys.stdout.buffer.write(documents.state_file(seen.run, status=seen.status, pid=seen.pid, whole=whole))
-        sys.stdout.flush()
     else:
-        about = (seen.run, seen.status, seen.pid, found.transcripts)
-        with words.times_for(sys.stdout):
-            unheard, then = _unheard(found, seen)
-            more, width = [*_workspace(found, seen), *_left(found, seen), *unheard], width_of(sys.stdout)
-            gates = history.gate_progress(found.project, seen.run)
-            checks = {agent: (one.command, one.tries) for agent, one in gates.items()}
-            lines = run_lines(*about, every=every, host=seen.host, width=width, more=more, then=then, checks=checks)
-        print("\n".join(lines))
+        _show(found, seen, every=every)
     if seen.note:
         print("\n".join(told(seen.note, MARGIN, width_of(sys.stderr))), file=sys.stderr)
     return 0
+
+
+def _show(found: RunHandle, seen: Seen, *, every: bool) -> None:
+    """Show a run to a person: programs that ask for JSON, which many do often, need none of this."""
+    from raymond.control import history
+    from raymond.faces import overview, words
+
+    about = (seen.run, seen.status, seen.pid, found.transcripts)
+    with words.times_for(sys.stdout):
+        unheard, then = _unheard(found, seen)
+        more, width = [*_workspace(found, seen), *_left(found, seen), *unheard], width_of(sys.stdout)
+        gates = history.gate_progress(found.project, seen.run)
+        checks = {agent: (one.command, one.tries) for agent, one in gates.items()}
+        lines = overview.run_lines(
+            *about, every=every, host=seen.host, width=width, more=more, then=then, checks=checks
+        )
+    print("\n".join(lines))
 
 
 def _workspace(found: RunHandle, seen: Seen) -> list[str]:
@@ -52,7 +62,7 @@ def _workspace(found: RunHandle, seen: Seen) -> list[str]:
         return []
     from raymond.control import workspaces
 
-    return hung(visible(workspaces.describe(found.project, seen.run)), INDENT, width_of(sys.stdout))
+    return hung(visible(workspaces.describe(found.project, seen.run)), _INDENT, width_of(sys.stdout))
 
 
 def _left(found: RunHandle, seen: Seen) -> list[str]:
@@ -72,5 +82,5 @@ def _unheard(found: RunHandle, seen: Seen) -> tuple[list[str], str]:
     from raymond.control import left_requests
 
     left = left_requests.of(found.project, seen.run)
-    lines = [part for one in left.lines() for part in hung(visible(f"left: {one}"), INDENT, width_of(sys.stdout))]
+    lines = [part for one in left.lines() for part in hung(visible(f"left: {one}"), _INDENT, width_of(sys.stdout))]
     return lines, left.next_command

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from raymond.control import runs
 from raymond.errors import Diagnostic, Error, JournalError, RunBusy, UsageError
-from raymond.faces import summary
 
 if TYPE_CHECKING:
     from raymond.control.request import Delivery
@@ -220,6 +219,8 @@ def _check_rest(handle: RunHandle) -> None:
         path = handle.project.run(handle.id).journal
         raise RunBusy(f"process {seen.pid} drives {handle.id}", path=path, pid=seen.pid, hint="follow it, or stop it")
     if seen.run.is_over:
+        from raymond.faces import summary
+
         how = "was cancelled" if seen.run.final_status == "cancelled" else "has ended"
         hint = summary.instead_of_resume(seen.run) or f"`raymond logs {handle.id}` shows what happened"
         raise UsageError(f"{handle.id} {how}: nothing to resume", hint=hint)

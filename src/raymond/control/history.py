@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from datetime import time as clock
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from raymond import durations
 from raymond.control import naming, runs
 from raymond.errors import Error, JournalError, UsageError
-from raymond.language.policy import Policy
 from raymond.machine.agent import Agent
 from raymond.machine.events import Decision, Event, StepEnded, StepStarted, is_entry
 from raymond.machine.run import Run
@@ -19,6 +19,9 @@ from raymond.store.transcripts import TranscriptReader
 from raymond.views import cost, questions
 from raymond.views.cost import Entry, Sum
 from raymond.views.status import is_checking, why_red
+
+if TYPE_CHECKING:
+    from raymond.language.policy import Policy
 
 _DAY = 86400.0
 _NAMED = 20
@@ -138,7 +141,7 @@ def gate_progress(project: Project, run: Run) -> dict[str, GateProgress]:
     }
 
 
-def _progress(policy: Policy, agent: Agent, records: TranscriptReader) -> GateProgress:
+def _progress(policy: "Policy", agent: Agent, records: TranscriptReader) -> GateProgress:
     from raymond.machine import gates
 
     tries = gates.TRIES if policy.gate_tries is None else policy.gate_tries

@@ -9,7 +9,6 @@ from raymond.control import runs
 from raymond.control.runs import RunRow, here
 from raymond.errors import Error, RunNotFound, UsageError
 from raymond.faces import table
-from raymond.faces.listing import why
 from raymond.faces.table import Column
 from raymond.store import journal
 from raymond.store import project as projects
@@ -74,6 +73,8 @@ class SeveralRuns(UsageError):
 
 def cells(rows: Sequence[RunRow]) -> list[tuple[str, ...]]:
     """What tells candidates apart: what became of each, how long ago it began, why, and where unless that is here."""
+    from raymond.faces.listing import why
+
     place = here().tree
     shown = any(row.project != place for row in rows)
     return [(row.workflow_id, row.status, _age(row), why(row), row.project if shown else "") for row in rows]

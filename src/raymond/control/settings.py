@@ -5,7 +5,6 @@ A row stands beside the field that it is about. A new limit is a row here, and i
 
 import re
 from collections.abc import Callable
-from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -94,7 +93,6 @@ class Row(Struct, frozen=True):
         return isinstance(self.default, dict)
 
 
-@cache
 def rows(kind: type[Struct]) -> dict[str, Row]:
     """The rows beside the fields of a struct, those of what it inherits first."""
     bases = [one for one in reversed(kind.__mro__) if issubclass(one, Struct)]

@@ -1,9 +1,13 @@
 """What turns may cost: the share of the budget that the next turn gets, and when none is left."""
 
-from raymond.language.policy import Policy
+from typing import TYPE_CHECKING
+
 from raymond.machine import prices
 from raymond.machine.agent import READY, RUNNING, SCRIPTS, SLEEPING, Agent, backend_of
 from raymond.machine.run import Run
+
+if TYPE_CHECKING:
+    from raymond.language.policy import Policy
 
 LEAST = 0.05
 """With fewer dollars than this a turn is not worth starting while another turn may release part of its share."""
@@ -26,7 +30,7 @@ def affordable(run: Run) -> int:
     return min(most, max(turns, 0) or (0 if run.reserved > 0 else 1))
 
 
-def cap(run: Run, agent: Agent, rules: Policy) -> float:
+def cap(run: Run, agent: Agent, rules: "Policy") -> float:
     """Dollars the agent's next turn may cost; 0 for no limit.
 
     A visit with its own budget gets that. Otherwise what is left is shared with every agent that could start a
@@ -50,7 +54,7 @@ def _sharers(run: Run) -> int:
     return max(1, min(moving, room))
 
 
-def spent(rules: Policy, agent: Agent, cost: float) -> str:
+def spent(rules: "Policy", agent: Agent, cost: float) -> str:
     """A sentence if the visit, including the step that just ended, has used up its own budget; otherwise empty."""
     if not rules.budget or agent.visit.cost + cost < rules.budget:
         return ""

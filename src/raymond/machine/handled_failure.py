@@ -1,7 +1,6 @@
 """A failure that the workflow has handled: a wait has collected it, so that nobody is left who could try again."""
 
 from raymond import pasted
-from raymond.language.workflow import ENTRIES, bare
 from raymond.machine.agent import FAILED
 from raymond.machine.run import Run
 
@@ -16,6 +15,8 @@ def advice_if_handled(run: Run, agent: str = "") -> str:
 
 def run_again_command(run: Run) -> str:
     """The command that starts the workflow of `run` once more."""
+    from raymond.language.workflow import ENTRIES, bare  # what only shows runs needs no workflow
+
     start = run.start
     path = start.scope_dir if bare(start.entry) in ENTRIES else f"{start.scope_dir}/{start.entry}"
     return f"raymond run {pasted.word(path, 'PATH')}"

@@ -3,13 +3,15 @@
 A workflow can narrow the rights given by its caller, never widen them.
 """
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.language.policy import Policy
 from raymond.machine.events import LimitsChanged, RunStarted
+
+if TYPE_CHECKING:
+    from raymond.language.policy import Policy
 
 LimitName: TypeAlias = Literal["budget", "iterations", "turns", "unpriced", "time", "wait"]
 UNPRICED_TURNS = 200
@@ -93,7 +95,7 @@ def rights_of(start: RunStarted) -> Rights:
     return Rights(start.permission_mode, tuple(start.allowed_tools), (), start.skip_permissions)
 
 
-def narrowed_rights(given: Rights, policy: Policy) -> Rights:
+def narrowed_rights(given: Rights, policy: "Policy") -> Rights:
     """The rights of a turn: those the caller gave, narrowed by the state."""
     allowed = given.allowed
     if policy.allowed_tools:
