@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from raymond.backends import Abilities, Backend, Direct, Places, Setup, guard
+from raymond.backends import Abilities, Backend, Direct, Places, Setup
 from raymond.errors import BackendError, UsageError
 from raymond.language import judges, reach
 from raymond.language.workflow import Workflow, bare
@@ -132,6 +132,8 @@ def _check_replies(state: str, start: RunStarted, files: Mapping[str, bytes]) ->
 
 def _check_program(program: Backend) -> None:
     _of_person()
+    from raymond.backends import guard  # a run of scripts asks no program
+
     found = guard.look(program)
     if found.problem:
         raise BackendError(found.problem, backend=program.name, hint=found.advice)

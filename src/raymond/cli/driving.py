@@ -12,7 +12,7 @@ from raymond.control import left_requests, runs
 from raymond.control.drive import AS_IT_IS, UNRECORDED, HeldRun, Recording, Resumption, hold
 from raymond.control.handle import RunHandle
 from raymond.errors import Error, NotContinued, UsageError
-from raymond.faces import errors, lines, summary, words
+from raymond.faces import lines, summary, words
 from raymond.faces.fanout import Faces
 from raymond.faces.foreign_text import said
 from raymond.faces.lines import LogFile
@@ -277,6 +277,8 @@ def _child(handle: RunHandle, show: ShowFlags, how: Resumption, log: str, writer
     try:
         code = finish(handle, held, faces, show, how)
     except Error as error:
+        from raymond.faces import errors
+
         print(errors.error(error), file=sys.stderr)
         code = error.exit_code
     sys.stdout.flush()

@@ -14,7 +14,6 @@ from raymond.drivers.face import Face, Quiet
 from raymond.drivers.local import Driver
 from raymond.errors import Error, NotContinued, RunBusy, RunDriven
 from raymond.faces import documents
-from raymond.machine import needed_states
 from raymond.machine.events import UNRECORDED as UNRECORDED
 from raymond.machine.events import Program
 from raymond.machine.events import Recording as Recording
@@ -279,6 +278,8 @@ def _checked(run: Run, placed: PlacedWorkflow, tables: registry.Tables, *, begin
     rules = config.site_rules()
     preflight.check_site(run, rules, placed.workflow)
     if not begins and not run.is_over:  # a start has looked for them
+        from raymond.machine import needed_states
+
         reached = needed_states.reachable_states(run, placed.workflow)
         programs.check_scripts(placed.workflow, reached, id=run.start.workflow_id)
         programs.check_reached_prompts(run.start, placed.workflow, reached, tables)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Container, Iterable
 
-from raymond.backends import Found, guard, registry
+from raymond.backends import Found, registry
 from raymond.backends.registry import SCRIPTED, Tables
 from raymond.errors import BackendError, WorkflowError
 from raymond.faces import words
@@ -119,6 +119,8 @@ def _scripted(name: str, start: RunStarted) -> Program:
 
 def _look_up(name: str, tables: Tables, *, raising: bool = False) -> Found:
     try:
+        from raymond.backends import guard  # a run of scripts asks no program
+
         return guard.look(registry.backend(name, tables), raising=raising)
     except BackendError as error:
         return Found(program="", problem=str(error), hint=error.hint)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond.language import frontmatter, gate_rules, late, policy
+from raymond.language import frontmatter, late, policy
 from raymond.language.policy import Policy
 from raymond.language.policy_keys import KEYS
 from raymond.language.workflow import State, Workflow
@@ -68,6 +68,8 @@ def late_problem(run: Run, placed: PlacedWorkflow, agent: Agent) -> str:
     found, wrong = _read_late(rules, values)
     if wrong:
         return f"{wrong} (a late value of {agent.state})"
+    from raymond.language import gate_rules  # few states have late values
+
     for check in found.get("gate", ()):
         for one in gate_rules.judge(check.run):
             if one.kind == "unsafe":
