@@ -38,6 +38,11 @@ class StepRecord(Struct, frozen=True):
     state: str
 
 
+def each(project: Project, id: str) -> Iterator[Decision]:
+    """Every decision of run `id`, one by one; if one is damaged, those before it come first."""
+    return journal.each(project.run(id))
+
+
 def agent_of(id: str, decisions: Iterable[Decision], word: str) -> str:
     """The name of the agent of run `id` that a word means; refused when these decisions mention none."""
     names = questions.agent_names_in(_events(decisions))
@@ -177,7 +182,7 @@ class Books(Struct):
 
 def books_of_run(project: Project, id: str) -> Books:
     """The turns of one run."""
-    return Books(cost.entries(id, journal.decisions(project.run(id))), {})
+    return Books(cost.entries(id, journal.each(project.run(id))), {})
 
 
 def books_of_projects(projects: Iterable[Project]) -> Books:
@@ -189,7 +194,7 @@ def books_of_projects(projects: Iterable[Project]) -> Books:
             name = f"{id} ({project.tree})" if id in seen else id
             seen.add(id)
             try:
-                books.entries += cost.entries(name, journal.decisions(project.run(id)))
+                books.entries += cost.entries(name, journal.each(project.run(id)))
             except JournalError as error:
                 books.unreadable[name] = error.with_traceback(None)  # which would keep the journal in memory
     return books
