@@ -1,9 +1,11 @@
 """What a step told while it ran, from its transcript."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from raymond.errors import JournalError
 from raymond.faces import history
 from raymond.faces.lines import Tail
 from raymond.machine.events import AgentMoved, Decision, StepFinished
@@ -49,3 +51,17 @@ def test_logs_show_what_the_last_step_of_an_agent_printed(
     told = capsys.readouterr().out.splitlines()
     assert [line for line in told if "(goto)" not in line] == ["#5 main | hello"]
     assert len(told) == 10
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_nothing_is_shown_of_decisions_that_turn_out_to_be_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    def each() -> Iterator[Decision]:
+        yield Decision(seq=1, time=0, events=[AgentMoved(agent="main", tag="goto", state="A.sh")])
+        raise JournalError("line 3 is damaged")
+
+    printer = history.JsonHistory("", Tail()) if as_json else history.TextHistory("", str(tmp_path), Tail())
+    with pytest.raises(JournalError):
+        printer.show(each())
+    assert capsys.readouterr().out == ""

@@ -52,7 +52,10 @@ def command(
     begin = float("-inf") if since is None else history.moment(since, time.time())
     run = choice.find(id_)
     follower = Follower(run.project, run.id) if follow else None
-    decisions = follower.look() if follower else run.decisions()
+    by_item = bool(run.start.loop) and not (agent or every or in_full or as_json)
+    # What needs them once takes them one by one: those of a long run fill the memory.
+    once = not (follower or by_item or agent is not None or step or debug_dir or in_full)
+    decisions = follower.look() if follower else [] if once else run.decisions()
     if agent is not None:
         agent = history.agent_of(run.id, decisions, agent)
     if step and in_full:
@@ -71,7 +74,7 @@ def command(
         debug_folder.Folder(debug_dir, run.transcripts).write(decisions)
         print(f"{debug_dir} holds every step and transition of {run.id}", file=sys.stderr)
         return 0
-    if run.start.loop and not (agent or every or in_full or as_json):
+    if by_item:
         from raymond.loops.telling import LoopLines
 
         printed: Conversation | TextHistory | JsonHistory | LoopLines = LoopLines(
@@ -79,7 +82,7 @@ def command(
         )
     else:
         printed = _printer(run, agent or "", step or 0, tail or 0, begin, in_full=in_full, as_json=as_json)
-    printed.show(decisions)
+    printed.show(history.each(run.project, run.id) if once else decisions)
     if follower:
         for more in follower.watch():
             printed.show(more)

@@ -2,15 +2,14 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from raymond import durations, pasted
 from raymond.faces import words
 from raymond.faces.foreign_text import hung, in_margin, spaced, width_of
-from raymond.faces.lines import Lines, Tail, step_costs
+from raymond.faces.lines import UNTOLD, Lines, Tail, step_costs, wrapped
 from raymond.faces.words import PRINTED_FIELDS, dollars, with_author_paths
 from raymond.language import reading
 from raymond.machine import prices
@@ -31,7 +30,7 @@ from raymond.machine.events import (
     is_entry,
 )
 from raymond.steps.talk import in_order, only_tools
-from raymond.store import journal, transcripts
+from raymond.store import transcripts
 from raymond.store.repair import LostStep, Repair
 from raymond.store.transcripts import TranscriptReader, is_record_gone
 from raymond.text import safe, visible
@@ -89,23 +88,43 @@ def _told_in(lines: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, str]]
 class _Lines(Lines):
     """The lines of a command's output, each with the number of the step it tells of."""
 
-    def __init__(self, tail: Tail) -> None:
+    def __init__(self) -> None:
         super().__init__(sys.stdout)
-        self._tail = tail
+        self.told: list[str] = []
+        """What is to be printed."""
         self.columns = 0
         """Cells in a line; 0 when lines may be of any length."""
         self.step = 0
         """The step whose output is told."""
-        self._ended: dict[str, int] = {}
-        """The steps that ended with the decision that is told, by agent."""
+
+    def tell_decision(self, decision: Decision, spent: dict[str, str], total: str) -> None:
+        """Tell one decision: like `add`, with the numbers of the steps that ended with it."""
+        ended: dict[str, int] = {}
+        failed: list[StepFailed] = []
+        for event in decision.events:
+            if is_end(event):
+                ended[event.agent] = event.step
+                if type(event) is StepFailed:
+                    failed.append(event)
+        at = ""
+        for event in _without_repeats(decision.events, failed) if failed else decision.events:
+            text = "" if type(event) in UNTOLD else self._line(event, spent, total, self.columns)
+            if not text:
+                continue
+            if step := ended.get(getattr(event, "agent", "")):
+                if is_end(event):
+                    text = text.replace(f" step {step} ", " ", 1)  # it names its step itself
+                text = f"#{step} {text}"
+            at = at or f"[{words.instant(decision.time)}] "
+            self.told.append(f"{wrapped(at + text, self.columns) if self.columns else at + text}\n")
 
     def skip(self, decision: Decision) -> None:
         """Note where agents are, and tell nothing."""
-        self._lines(decision, {}, "")
+        for event in decision.events:
+            self.follow(event)
 
     def answered(self, event: AskEnded) -> None:
         """Tell what a person answered."""
-        self.refresh()
         who = visible(named(event.agent, self._labels.get(event.agent, "")))
         told = in_margin("\n".join(event.answer.splitlines()), f"{who} < ", self._width())
         self._put("".join(f"{line}\n" for line in told))
@@ -113,29 +132,10 @@ class _Lines(Lines):
     def _width(self) -> int:
         return max(1, self.columns - len(f"#{self.step} ")) if self.columns and self.step else self.columns
 
-    def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
-        self._ended = {}
-        failed = set()
-        for event in decision.events:
-            if is_end(event):
-                self._ended[event.agent] = event.step
-            if type(event) is StepFailed:
-                failed.add((event.agent, event.kind, event.error))
-        return super()._lines(_without_repeats(decision, failed) if failed else decision, spent, total)
-
-    def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
-        text = super()._line(event, spent, total)
-        step = self._ended.get(getattr(event, "agent", ""), 0)
-        if not text or not step:
-            return text
-        if is_end(event):
-            text = text.replace(f" step {step} ", " ", 1)  # it names its step itself
-        return f"#{step} {text}"
-
     def _put(self, text: str) -> None:
         if self.step:
             text = "".join(f"#{self.step} {line}" for line in text.splitlines(keepends=True))
-        self._tail.put_lines(text)
+        self.told.append(text)
 
 
 class TextHistory:
@@ -143,7 +143,7 @@ class TextHistory:
 
     def __init__(self, agent: str, transcript_folder: str, tail: Tail, since: float = float("-inf")) -> None:
         self._tail = tail
-        self._lines = _Lines(tail)
+        self._lines = _Lines()
         self._agent = agent
         self._since = since
         self._folder = transcript_folder
@@ -152,60 +152,55 @@ class TextHistory:
         """Where in the transcript of each agent the last step may be that tells something."""
         self._tally = Tally()
 
-    def show(self, decisions: Sequence[Decision]) -> None:
-        """Print these."""
-        with journal.without_collector():
-            self._show(decisions)
-
-    def _show(self, decisions: Sequence[Decision]) -> None:
+    def show(self, decisions: Iterable[Decision]) -> None:
+        """Print these, all at once: the last of them may turn out to be damaged."""
         self._lines.columns = width_of(sys.stdout)
         self._loud.clear()  # more may be written since
-        for decision in decisions:
-            if len(decision.events) == 1 and type(decision.events[0]) is StepStarted:
-                self._tally.add(decision.events[0])  # every second one has no line
-                continue
-            tells = decision.time >= self._since
-            for event in decision.events:
-                if is_end(event):
-                    self._end(event, tells)
-                elif type(event) is AskEnded and tells and not event.timed_out and self._wants(event.agent):
-                    self._lines.answered(event)
-            self._lines.folder = self._tally.start.scope_dir if self._tally.start else ""
-            kept, costs = _events_about(decision, self._agent), step_costs(self._tally, decision)
-            if kept.events and tells:
-                self._lines.add(kept, *costs)
-            elif kept.events:
-                self._lines.skip(kept)
-        self._lines.refresh()
+        with words.times_for(sys.stdout):
+            for decision in decisions:
+                self._show(decision)
+        told, self._lines.told = self._lines.told, []
+        self._tail.put_lines("".join(told))
         self._tail.end()
 
-    def _wants(self, agent: str) -> bool:
-        return self._agent in ("", agent)
-
-    def _end(self, event: StepEnded, tells: bool) -> None:
-        if not tells or not self._wants(event.agent):
+    def _show(self, decision: Decision) -> None:
+        events = decision.events
+        if len(events) == 1 and type(events[0]) is StepStarted:
+            self._tally.add(events[0])  # every second one has no line
             return
-        if not self._may_tell(event):
-            self._records.skip(event)
+        kept = _events_about(decision, self._agent) if self._agent else decision
+        tells = decision.time >= self._since
+        for event in kept.events if tells else ():
+            if is_end(event):
+                self._end(event)
+            elif type(event) is AskEnded and not event.timed_out:
+                self._lines.answered(event)
+        costs = step_costs(self._tally, decision)
+        self._lines.folder = self._tally.start.scope_dir if self._tally.start else ""
+        if tells:
+            self._lines.tell_decision(kept, *costs)
+        else:
+            self._lines.skip(kept)
+
+    def _end(self, event: StepEnded) -> None:
+        if 0 <= event.offset > self._last_loud(event.agent, event.offset):
+            self._records.skip(event)  # most steps tell nothing, and need not be read then
             return
         lines = self._records.ended(event)
         if not _prints(lines) and not any("tools" in line for line in lines):
             return  # as most steps
-        self._lines.refresh()
         self._lines.step = event.step
         for kind, text in _told_in(lines):
             self._lines.on_output(event.agent, kind, text)
         self._lines.step = 0
 
-    def _may_tell(self, event: StepEnded) -> bool:
-        """Whether something of that step may have to be told; most tell nothing, and need not be read then."""
-        if event.offset < 0:
-            return True
-        if event.agent not in self._loud:
-            self._loud[event.agent] = -1  # what cannot be read tells nothing
+    def _last_loud(self, agent: str, offset: int) -> int:
+        """Where the last thing may be, from the first `offset` of that agent on, that has to be told."""
+        if agent not in self._loud:
+            self._loud[agent] = -1  # what cannot be read tells nothing
             with contextlib.suppress(OSError):
-                self._loud[event.agent] = transcripts.find_last(_LOUD, self._folder, event.agent, event.offset)
-        return self._loud[event.agent] >= event.offset
+                self._loud[agent] = transcripts.find_last(_LOUD, self._folder, agent, offset)
+        return self._loud[agent]
 
 
 class JsonHistory:
@@ -216,25 +211,24 @@ class JsonHistory:
         self._tail = tail
         self._since = since
 
-    def show(self, decisions: Sequence[Decision]) -> None:
-        """Print these."""
+    def show(self, decisions: Iterable[Decision]) -> None:
+        """Print these, all at once."""
+        told = list[str]()
         for decision in decisions:
             if decision.time < self._since:
                 continue
+            at = times.instant(decision.time)
             for event in _events_about(decision, self._agent).events:
-                fields = {"time": times.instant(decision.time), "seq": decision.seq, **msgspec.to_builtins(event)}
-                self._tail.put(msgspec.json.encode(fields).decode() + "\n")
+                fields = {"time": at, "seq": decision.seq, **msgspec.to_builtins(event)}
+                told.append(msgspec.json.encode(fields).decode() + "\n")
+        self._tail.put_all(told)
         self._tail.end()
 
 
-def _without_repeats(decision: Decision, failed: Container[tuple[str, str, str]]) -> Decision:
+def _without_repeats(events: Iterable[Event], failed: Iterable[StepFailed]) -> list[Event]:
     """Without failures of agents that are word for word those of steps: the agent, the class and the error."""
-    events = [
-        one
-        for one in decision.events
-        if not isinstance(one, AgentFailed) or (one.agent, one.kind, one.error) not in failed
-    ]
-    return replace(decision, events=events)
+    told = {(one.agent, one.kind, one.error) for one in failed}
+    return [one for one in events if not isinstance(one, AgentFailed) or (one.agent, one.kind, one.error) not in told]
 
 
 def _events_about(decision: Decision, agent: str) -> Decision:
@@ -325,12 +319,12 @@ class Conversation:
         self._lost: set[int] = set()
         """Those of which it was said that nobody drives them."""
 
-    def show(self, decisions: Sequence[Decision]) -> None:
+    def show(self, decisions: Iterable[Decision]) -> None:
         """Print what these tell; after the first batch also which steps are running."""
         with words.times_for(sys.stdout):
             self._show(decisions)
 
-    def _show(self, decisions: Sequence[Decision]) -> None:
+    def _show(self, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
             for event in decision.events:
                 for entry in self._entries(event, decision.time):

@@ -6,6 +6,7 @@ import shlex
 import stat
 import sys
 from collections import deque
+from collections.abc import Iterable
 from typing import TextIO
 
 import msgspec
@@ -39,7 +40,8 @@ from raymond.views import cost
 from raymond.views.cost import Tally
 from raymond.views.times import instant
 
-_UNTOLD = frozenset((StepStarted, StepFinished))
+UNTOLD = frozenset((StepStarted, StepFinished))
+"""What has no line."""
 _SHOWN_OUTPUT = ("print", "tool", "note", "check")
 """What steps do that has a line; the rest is for those who watch."""
 _RED_LINES = 10
@@ -72,6 +74,12 @@ def step_costs(told: Tally, decision: Decision) -> tuple[dict[str, str], str]:
             spent[event.agent] = words.step_cost(event, told.backends.get(event.agent, ""))
         told.add(event)
     return spent, words.dollars(told.real, told.scripted, estimated=told.estimated) if spent else ""
+
+
+def wrapped(line: str, width: int) -> str:
+    """A line that may quote others, so that none of it is at the beginning of a line of the terminal."""
+    first, *rest = line.split("\n")
+    return "\n".join((*hung(first, MARGIN, width), *rest))
 
 
 class Lines(Quiet):
@@ -119,29 +127,24 @@ class Lines(Quiet):
                 self._put(text)
 
     def _lines(self, decision: Decision, spent: dict[str, str], total: str) -> str:
-        told = [self._line(event, spent, total) for event in decision.events if type(event) not in _UNTOLD]
+        told, width = list[str](), self._width()
+        for event in decision.events:
+            if type(event) not in UNTOLD and (line := self._line(event, spent, total, width)):
+                told.append(line)
         if not told:
             return ""
         at = words.instant(decision.time)
-        return "".join([f"{self._fitted(f'[{at}] {line}')}\n" for line in told if line])
+        lines = [f"[{at}] {line}" for line in told]
+        return "\n".join([wrapped(line, width) for line in lines] if width else lines) + "\n"
 
-    def _fitted(self, line: str) -> str:
-        """A line that may quote others, so that none of it is at the beginning of a line of the terminal."""
-        width = self._width()
-        if not width:
-            return line
-        first, *rest = line.split("\n")
-        return "\n".join((*hung(first, MARGIN, width), *rest))
-
-    def _line(self, event: Event, spent: dict[str, str], total: str) -> str:
+    def _line(self, event: Event, spent: dict[str, str], total: str, width: int) -> str:
         agent = getattr(event, "agent", "")
-        if type(event) is AgentStarted and event.label:
-            self._labels[agent] = event.label
-        label, width = self._labels.get(agent, ""), self._width()
-        text = words.line(event, self._states.get(agent, ""), label)
+        left, label = self._states.get(agent, ""), self._labels.get(agent, "")
+        self.follow(event)
+        label = self._labels.get(agent, label)
+        text = words.line(event, left, label)
         if text is None:
             return ""
-        self._follow(event)
         rest = ""
         if type(event) is AskStarted:
             text, *more = question.beside(f"{named(agent, label)} asks:", event.question, MARGIN, width)
@@ -157,10 +160,12 @@ class Lines(Quiet):
         cost = f" {spent.pop(agent)} total {total}" if agent in spent else ""
         return f"{text}{cost}{rest}"
 
-    def _follow(self, event: Event) -> None:
-        """Note where an agent is."""
+    def follow(self, event: Event) -> None:
+        """Note where an agent is, and what it is called."""
         if is_entry(event):
             self._states[event.agent] = event.state
+            if type(event) is AgentStarted and event.label:
+                self._labels[event.agent] = event.label
         elif type(event) is AgentEnded:
             self._states.pop(event.agent, None)
             self._labels.pop(event.agent, None)
@@ -192,7 +197,7 @@ class Lines(Quiet):
     def tell(self, at: float, text: str) -> None:
         """Something that happened at a time, and may quote what others said."""
         with words.times_for(self._stream):
-            self.put(f"{self._fitted(visible(f'[{words.instant(at)}] {text}'))}\n")
+            self.put(f"{wrapped(visible(f'[{words.instant(at)}] {text}'), self._width())}\n")
 
     def on_pausing(self, run: Run) -> None:
         """Say what Ctrl-C waits for."""
@@ -389,6 +394,13 @@ class Tail:
             sys.stdout.write(entry)
         else:
             self._kept.append(entry)
+
+    def put_all(self, entries: Iterable[str]) -> None:
+        """The same with several."""
+        if self._kept is None:
+            sys.stdout.write("".join(entries))
+        else:
+            self._kept.extend(entries)
 
     def put_lines(self, text: str) -> None:
         """Print a text, each line of which is an entry."""

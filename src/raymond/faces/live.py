@@ -15,7 +15,7 @@ from raymond.drivers.face import Quiet
 from raymond.faces import question, rows, terminal, words
 from raymond.faces.editor import LONGEST_ANSWER, Entry, Typed
 from raymond.faces.foreign_text import hung, in_margin, plain
-from raymond.faces.lines import Lines, output
+from raymond.faces.lines import Lines, output, wrapped
 from raymond.faces.rows import PACE, Activity, Row, Symbols, symbols_for
 from raymond.faces.words import with_author_paths
 from raymond.language import choices
@@ -496,7 +496,7 @@ class Kept(Lines):
                 continue
             # Also for hidden events: it keeps track of where an agent was, and whose cost was shown.
             with words.times_for(None):
-                line = self._line(event, spent, total)
+                line = self._line(event, spent, total, self._width())
             if isinstance(event, AgentFailed):
                 mine = (one for one in decision.events if isinstance(one, StepFailed) and one.agent == event.agent)
                 printed = next((one.output for one in mine), "")
@@ -511,7 +511,7 @@ class Kept(Lines):
 
     def _at(self, at: float, text: str, style: str = "") -> str:
         when = time.strftime("%H:%M:%S", time.localtime(at))
-        line = self._fitted(f"{when} {_plain(text)}").removeprefix(f"{when} ")
+        line = wrapped(f"{when} {_plain(text)}", self._width()).removeprefix(f"{when} ")
         return f"{self._paint(when, 'dim')} {self._paint(line, style)}\n"
 
 

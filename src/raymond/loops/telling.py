@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -241,7 +241,7 @@ class LoopLines:
         self._tail = tail
         self._since = since
 
-    def show(self, decisions: Sequence[Decision]) -> None:
+    def show(self, decisions: Iterable[Decision]) -> None:
         """Print what these tell."""
         width = width_of(sys.stdout)
         with words.times_for(sys.stdout):
