@@ -28,7 +28,7 @@ def check_scripts(workflow: Workflow, reached: Container[str] | None = None, *, 
 
     Of run `id`, which is to continue, those count that its agents can still have `reached`.
     """
-    for name, program, problem in _missing_scripts(workflow, reach.of(workflow).named if reached is None else reached):
+    for name, program, problem in _missing_scripts(workflow, reached):
         refused = resolve(workflow, name)
         if isinstance(refused, Refusal):  # it is for another system: no program that one could install would run it
             mark, kind = Mark(name), OF_NAME[refused.kind]
@@ -41,22 +41,24 @@ def check_scripts(workflow: Workflow, reached: Container[str] | None = None, *, 
         raise BackendError(f"{name} cannot run: {problem}", backend=program, hint=hint, again=again)
 
 
-def _missing_scripts(workflow: Workflow, reached: Container[str]) -> list[tuple[str, str, str]]:
+def _missing_scripts(workflow: Workflow, reached: Container[str] | None) -> list[tuple[str, str, str]]:
     """The scripts among the states `reached` that cannot run, with their program and what is wrong with it.
 
     Of two files of one state, for two systems, one is enough.
     """
+    scripts = [state.name for state in workflow.states.values() if state.kind == "script"]
+    runs = {name: script_step.runner(name, workflow.settings.python)[0] for name in scripts}
+    found = {program: "" if _is_relative(program) else programs.locate(program)[1] for program in {*runs.values()}}
+    if not any(found.values()):
+        return []  # whatever is reached, which takes long to find out
+    reached = reach.of(workflow).named if reached is None else reached
     missing: list[tuple[str, str, str]] = []
     able = set[str]()
-    for state in workflow.states.values():
-        if state.kind != "script" or state.name not in reached:
-            continue
-        program = script_step.runner(state.name, workflow.settings.python)[0]
-        problem = "" if _is_relative(program) else programs.locate(program)[1]
-        if problem:
-            missing.append((state.name, program, problem))
-        else:
-            able.add(bare(state.name))
+    for name, program in runs.items():
+        if name in reached and found[program]:
+            missing.append((name, program, found[program]))
+        elif name in reached:
+            able.add(bare(name))
     return [one for one in missing if bare(one[0]) not in able]
 
 
