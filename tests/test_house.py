@@ -290,8 +290,9 @@ def files(folder: Path) -> dict[Path, bytes]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with one run that is done."""
+    """A project with one run that is done, and a home that knows its workflow."""
     folder = tmp_path_factory.mktemp("finished")
+    (folder / "home" / ".local" / "state" / "raymond").mkdir(parents=True, mode=0o700)
     (folder / "project" / "flow").mkdir(parents=True)
     (folder / "project" / "flow" / "START.sh").write_text("echo '<result>done</result>'")
     assert "raymond.drivers.local" in imported(folder, "run", "flow", "--id", "r")

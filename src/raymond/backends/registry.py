@@ -93,9 +93,8 @@ def check(
     for state in prompts:
         by_name.setdefault(start.backends.get(state, start.backend), []).append(state)
     able: dict[str, Abilities] = {}
-    needed = reach.of(workflow).possible
     for name, states in by_name.items():
-        reached = [state for state in states if state in needed]
+        reached = [state for state in states if state in reach.of(workflow).possible]
         if name in SCRIPTED:
             if reached:
                 _check_replies(reached[0], start, files)

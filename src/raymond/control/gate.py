@@ -46,7 +46,7 @@ def gated(loaded: Loaded) -> list[State]:
 def checked(loaded: Loaded) -> list[Diagnostic]:
     """What is doubtful about the commands of gates; a workflow that a run would refuse is refused here too."""
     with preflight.errors_located(loaded):
-        found = preflight.check_workflow(loaded.workflow, "")
+        found = preflight.check_workflow(loaded, "")
     return [one for one in found if one.id.startswith("gate-command-")]
 
 

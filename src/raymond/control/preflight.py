@@ -10,21 +10,20 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raymond import pasted
+from raymond import __version__, pasted
 from raymond.backends import Abilities, registry
 from raymond.control import config, programs
 from raymond.control.settings import KEYS, OPTIONS, SiteRules
 from raymond.errors import Diagnostic, UsageError, WorkflowError
-from raymond.language import frontmatter, judges, lint, reach, reading
+from raymond.language import frontmatter, gate_rules, judges, reach, reading
 from raymond.language.frontmatter import Mark
-from raymond.language.lint import places
 from raymond.language.settings import SETTINGS_FILE
 from raymond.language.tags import BUILT_IN
 from raymond.language.workflow import State, Workflow, mark_of
 from raymond.machine import evaluators, limits, prices
 from raymond.machine.events import RunStarted
 from raymond.machine.run import Run
-from raymond.redaction import Secrets
+from raymond.redaction import Secrets, suspects
 from raymond.store import loader, program_cache
 from raymond.store import project as projects
 from raymond.store.loader import Loaded
@@ -66,16 +65,44 @@ class Proposal(Struct):
 
 def findings(workflow: Workflow) -> list[Diagnostic]:
     """Everything found in a workflow, warnings too."""
+    from raymond.language import lint
+
     return [*lint.check(workflow), *_exposed(workflow)]
 
 
-def check_workflow(workflow: Workflow, backend: str, given: Collection[str] = ()) -> list[Diagnostic]:
+def check_workflow(loaded: Loaded, backend: str, given: Collection[str] = ()) -> list[Diagnostic]:
     """Refuse a workflow that has errors; its warnings. `given` are the variables that a start sets."""
-    found = [_weighed(one, workflow, backend) for one in lint.check(workflow, given)]
+    workflow = loaded.workflow
+    # Of a run that continues, more is reached, and a danger is looked at every time.
+    is_kept = workflow.reach is None and not _has_dangers(workflow)
+    facts = clean_facts(loaded, given)
+    loaded.is_clean = is_kept and program_cache.is_clean(facts)
+    if loaded.is_clean:
+        found = []
+    else:
+        from raymond.language import lint
+
+        found = [_weighed(one, workflow, backend) for one in lint.check(workflow, given)]
     problems = [*(one for one in found if one.severity == "error"), *_exposed(workflow)]
     if problems:
         raise WorkflowError(*problems)
+    loaded.clean_by = facts if is_kept and not found else ()
     return found
+
+
+def clean_facts(loaded: Loaded, given: Collection[str]) -> tuple[object, ...]:
+    """Everything that decides what is found in a workflow, and in its scripts by bash."""
+    one = loaded.workflow
+    names = (sorted(one.runnable), sorted(one.beside), sorted(given))
+    return (__version__, loaded.digest, one.name, one.entry, one.overrides, one.platform, *names)
+
+
+def _has_dangers(workflow: Workflow) -> bool:
+    """Whether something in it may be a secret, or a check unsafe: quick, and a no is always right."""
+    commands = (check.run for state in workflow.states.values() for check in state.policy.gate)
+    return suspects("\n".join(state.body for state in workflow.states.values())) or any(
+        one.kind == "unsafe" for command in commands for one in gate_rules.judge(command)
+    )
 
 
 def _weighed(one: Diagnostic, workflow: Workflow, backend: str) -> Diagnostic:
@@ -286,6 +313,10 @@ def polluting(proposal: Proposal) -> Iterator[Diagnostic]:
     """Every call that would write into its caller's conversation."""
     named = {name: proposal.backend_of(name) for name in proposal.prompts}
     in_place = {name: backend for name, backend in named.items() if backend in proposal.start.in_place}
+    if not in_place:
+        return iter(())
+    from raymond.language import lint
+
     return lint.polluting(proposal.loaded.workflow, in_place)
 
 
@@ -323,7 +354,11 @@ def start_warnings(loaded: Loaded, start: RunStarted) -> Iterator[Diagnostic]:
         yield from replies.unknown([*loaded.workflow.states, *loaded.workflow.beside])
     yield from _effort_warnings(loaded.workflow, start)
     yield from environment_warnings(os.environ)
+    if loaded.is_clean:
+        return
     yield from script_warnings(loaded.workflow)
+    if loaded.clean_by and program_cache.are_well(_scripts(loaded.workflow)):
+        program_cache.remember_clean(loaded.clean_by)
 
 
 def environment_warnings(environment: Mapping[str, str]) -> Iterator[Diagnostic]:
@@ -349,25 +384,24 @@ def environment_warnings(environment: Mapping[str, str]) -> Iterator[Diagnostic]
 
 def script_warnings(workflow: Workflow) -> Iterator[Diagnostic]:
     """What bash does not like about the scripts that the entry can lead to, and about those in lib/."""
-    named = reach.of(workflow).named
-    texts = {name: state.body for name, state in workflow.states.items() if name.endswith(".sh") and name in named}
-    texts |= {f"lib/{name}": text for name, text in workflow.lib.items() if name.endswith(".sh")}
-    for name, said in program_cache.complaints(
-        {name: text for name, text in texts.items() if _is_bash(name, text)}
-    ).items():
+    texts = _scripts(workflow)
+    for name, said in program_cache.complaints(texts).items():
         for line, message in bash.places(said):
             mark = frontmatter.mark(name, texts[name], line, 1, 1000)
             yield frontmatter.diagnose(mark, "bash-syntax", f"bash: {message}", "`bash -n` says the same")
 
 
-def _is_bash(name: str, text: str) -> bool:
-    return not name.startswith("lib/") or bash.is_for_bash(text)
+def _scripts(workflow: Workflow) -> dict[str, str]:
+    named = reach.of(workflow).named
+    texts = {name: state.body for name, state in workflow.states.items() if name.endswith(".sh") and name in named}
+    lib = {name: text for name, text in workflow.lib.items() if name.endswith(".sh") and bash.is_for_bash(text)}
+    return texts | {f"lib/{name}": text for name, text in lib.items()}
 
 
 def _effort_warnings(workflow: Workflow, start: RunStarted) -> Iterator[Diagnostic]:
     hint = f"one of: {', '.join(EFFORTS)}"
-    reached = sorted(reach.of(workflow).named)
-    prompts = [workflow.states[name] for name in reached if workflow.states[name].kind == "prompt"]
+    prompts = [state for _, state in sorted(workflow.states.items()) if state.kind == "prompt"]
+    prompts = [state for state in prompts if state.name in reach.of(workflow).named]
     if prompts and start.effort and start.effort not in EFFORTS and start.backend in registry.PROGRAMS:
         mark = Mark("--effort", source=start.effort)
         yield frontmatter.diagnose(mark, "unknown-effort", f"{start.backend} knows no effort `{start.effort}`", hint)
@@ -385,6 +419,8 @@ def _efforts_of(workflow: Workflow, state: State) -> Iterator[tuple[str, Mark]]:
         yield state.policy.effort, mark_of(workflow, state, ("effort",))
     for tag in reading.scan(state.body) if "effort=" in state.body else ():
         if (effort := tag.attributes.get("effort")) and tag.name == "function" and "{{" not in effort:
+            from raymond.language.lint import places
+
             yield effort, places.attribute(state, tag, "effort")
 
 

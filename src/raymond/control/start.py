@@ -134,7 +134,7 @@ def prepare(loaded: Loaded, options: Choices, *, look: bool = True) -> Prepared:
 
 def _prepared(loaded: Loaded, options: Choices, *, look: bool) -> Prepared:
     workflow = loaded.workflow
-    found = preflight.check_workflow(workflow, _backend(workflow, loaded, options), options.variables)
+    found = preflight.check_workflow(loaded, _backend(workflow, loaded, options), options.variables)
     settings = workflow.settings
     if settings.input_required and not options.input:
         hint = f"--input TEXT ({settings.input_hint})" if settings.input_hint else "--input TEXT"

@@ -73,7 +73,7 @@ def check(project: Project, run: Run) -> None:
 
 def _warnings(run: Run, loaded: Loaded, *, strict: bool) -> list[Diagnostic]:
     start = run.start
-    found = preflight.check_workflow(loaded.workflow, start.backend, start.metadata)
+    found = preflight.check_workflow(loaded, start.backend, start.metadata)
     warnings = preflight.located([*found, *preflight.start_warnings(loaded, start)], loaded)
     if strict:
         preflight.refuse_warnings(warnings)

@@ -67,6 +67,8 @@ class Workflow(Struct):
     """Every target that has led to a state -> that state."""
     beside: frozenset[str] = frozenset()
     """State files in the same folder that do not belong to it, because it was started from one file."""
+    overrides: Mapping[str, Mapping[str, Any]] = {}
+    """What the person set for its states."""
     reach: Reach | None = None
     """What `reach.of` has found."""
     judges: dict[str, list[str]] | None = None
@@ -101,6 +103,7 @@ def build(
         runnable=_runnable(platform) if runnable is None else runnable,
         marks=document.marks,
         beside=beside,
+        overrides=overrides,
     )
     _add_states(workflow, files, overrides)
     workflow.entry = _entry(workflow, entry)

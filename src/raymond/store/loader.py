@@ -41,6 +41,10 @@ class Loaded(Struct):
     """What is in the snapshot."""
     digest: str
     """Names the snapshot: the SHA-256 of its names and contents."""
+    is_clean: bool = False
+    """Nothing was found in the workflow when it was looked at before."""
+    clean_by: tuple[object, ...] = ()
+    """What decided that lint found nothing now; empty if it found something, or has to look every time."""
 
     @property
     def source(self) -> bytes:

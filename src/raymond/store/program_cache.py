@@ -2,13 +2,14 @@
 
 A version is remembered by path, size and times of change. A script, or a program too small to be one of these, only
 starts another, which can change without it: what it said counts for a few minutes. What bash said is remembered by the
-text of the script.
+text of the script; beside it, that nothing was found in a workflow.
 """
 
 import contextlib
 import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -27,7 +28,9 @@ _ASKED = "asked"
 
 VERDICTS_FILE = "scripts.json"
 _MAX_BYTES = 1 << 20
-_MOST_SCRIPTS = 2000
+_MOST_VERDICTS = 2000
+_RULES = ("", "language", "language/lint", "redaction")
+"""The folders of our own files that decide what is found in a workflow: they import no others."""
 
 _Kept = TypeVar("_Kept")
 
@@ -83,16 +86,56 @@ def _known_versions() -> dict[str, dict[str, str]]:
 
 def complaints(texts: Mapping[str, str]) -> dict[str, str]:
     """What bash says about each script it does not like; it is asked about those that it has not read yet."""
-    known = _remembered(VERDICTS_FILE, dict[str, str])  # by the hash of a script; nothing for one that is well
-    keys = {name: _script_key(text) for name, text in texts.items()}
+    known = _verdicts()
+    keys = {name: _key(text) for name, text in texts.items()}
     new = bash.verdicts({name: text for name, text in texts.items() if keys[name] not in known})
     if new:
         known |= {keys[name]: said for name, said in new.items()}
-        _remember(VERDICTS_FILE, dict(list(known.items())[-_MOST_SCRIPTS:]))
+        _remember_verdicts(known)
     return {name: said for name, key in keys.items() if (said := known.get(key, ""))}
 
 
-def _script_key(text: str) -> str:
+def are_well(texts: Mapping[str, str]) -> bool:
+    """Whether bash has read every one of these scripts before, and liked it."""
+    known = _verdicts()
+    return all(known.get(_key(text)) == "" for text in texts.values())
+
+
+def is_clean(facts: tuple[object, ...]) -> bool:
+    """Whether nothing was found in a workflow of which these `facts` are everything that decides about that."""
+    return _verdicts().get(_facts_key(facts)) == ""
+
+
+def remember_clean(facts: tuple[object, ...]) -> None:
+    """Nothing was found in that workflow."""
+    _remember_verdicts(_verdicts() | {_facts_key(facts): ""})
+
+
+def _verdicts() -> dict[str, str]:
+    """What is known, by the hash of a script or of facts; empty for what is well."""
+    return _remembered(VERDICTS_FILE, dict[str, str])
+
+
+def _remember_verdicts(known: Mapping[str, str]) -> None:
+    _remember(VERDICTS_FILE, dict(list(known.items())[-_MOST_VERDICTS:]))
+
+
+def _facts_key(facts: tuple[object, ...]) -> str:
+    """With another Python, or after an edit of our own rules, it is another one."""
+    ours = (*sys.version_info, *sorted(_own_rules()))
+    return _key(f"workflow\0{facts!r}\0{ours!r}")
+
+
+def _own_rules() -> Iterator[tuple[str, int, int]]:
+    for folder in _RULES:
+        with os.scandir(os.path.join(os.path.dirname(os.path.dirname(__file__)), folder)) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    found = entry.stat()
+                    yield entry.path, found.st_size, found.st_mtime_ns
+
+
+def _key(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
