@@ -92,8 +92,8 @@ def _first(rows: list[RunRow], most: int) -> list[RunRow]:
 
 def _folded(rows: list[RunRow]) -> list[RunRow]:
     """Those of the runs that are done which ended last, and all others."""
-    done = [row for row in rows if row.group == DONE][_DONE:]
-    return [row for row in rows if row not in done]
+    left_out = {id(row) for row in [row for row in rows if row.group == DONE][_DONE:]}
+    return [row for row in rows if id(row) not in left_out]
 
 
 def _of_project(rows: list[RunRow], given: str) -> list[RunRow]:

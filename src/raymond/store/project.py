@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from time import time
 
 import msgspec
@@ -173,8 +174,9 @@ def _about(root: str) -> About | None:
         return None
 
 
+@lru_cache(maxsize=64)
 def _folder_name(tree: str) -> str:
-    """Readable, and different for every path."""
+    """Readable, and different for every path; cached, because it is in the path of every file of a run."""
     letters = (one if one.isascii() and (one.isalnum() or one in "._-") else "_" for one in os.path.basename(tree)[:50])
     name = "".join(letters) or "root"
     return f"{name}-{sha256(os.fsencode(tree)).hexdigest()[:12]}"
