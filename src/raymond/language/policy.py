@@ -119,6 +119,8 @@ def check(document: Document, *, known: Sequence[str] = ()) -> dict[str, Any]:
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `above`, and those of `below` that it does not set, late or not."""
+    if not below:
+        return {**above}
     set_late = {**below.get("late", {}), **above.get("late", {})}
     kept = {key: name for key, name in set_late.items() if key not in above}
     fields = {key: value for key, value in {**below, **above}.items() if key not in kept}
