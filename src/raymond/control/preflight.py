@@ -15,7 +15,7 @@ from raymond.backends import Abilities, registry
 from raymond.control import config, programs
 from raymond.control.settings import KEYS, OPTIONS, SiteRules
 from raymond.errors import Diagnostic, UsageError, WorkflowError
-from raymond.language import frontmatter, gate_rules, judges, reach, reading
+from raymond.language import frontmatter, judges, reach, reading
 from raymond.language.frontmatter import Mark
 from raymond.language.settings import SETTINGS_FILE
 from raymond.language.tags import BUILT_IN
@@ -99,10 +99,16 @@ def clean_facts(loaded: Loaded, given: Collection[str]) -> tuple[object, ...]:
 
 def _has_dangers(workflow: Workflow) -> bool:
     """Whether something in it may be a secret, or a check unsafe: quick, and a no is always right."""
-    commands = (check.run for state in workflow.states.values() for check in state.policy.gate)
-    return suspects("\n".join(state.body for state in workflow.states.values())) or any(
-        one.kind == "unsafe" for command in commands for one in gate_rules.judge(command)
+    states = workflow.states.values()
+    return suspects("\n".join(state.body for state in states)) or any(
+        _is_unsafe(check.run) for state in states for check in state.policy.gate
     )
+
+
+def _is_unsafe(command: str) -> bool:
+    from raymond.language import gate_rules
+
+    return any(one.kind == "unsafe" for one in gate_rules.judge(command))
 
 
 def _weighed(one: Diagnostic, workflow: Workflow, backend: str) -> Diagnostic:
