@@ -180,7 +180,9 @@ class OutFile:
 
         Raises OSError when it is a link, no file, empty or too long.
         """
-        if not os.path.lexists(self.path):
+        try:
+            os.lstat(self.path)
+        except OSError:
             return None
         data = contents(self.path, LARGEST + 1)
         with contextlib.suppress(OSError):

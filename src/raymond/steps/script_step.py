@@ -33,12 +33,25 @@ DRAIN = 0.2
 """Seconds the pipes of an ended script stay open for processes it left running."""
 LARGEST_VALUE = 32 << 10
 LARGEST_TOGETHER = 128 << 10
+_FEW = LARGEST_VALUE // 4
+"""Characters, of four bytes at most: all values together fit then."""
+_NOTHING = DEV_NULL.encode()
+_MARK = MARK.encode()
 _LAST = 1 << 20
 """Bytes that a pipe can hold: what is read after `DRAIN`, because a process left running may never stop writing."""
 _TOLD, _TOLD_LINES = 2000, 10
 """Characters and lines of its output that are told with a failure."""
-_BUILT_IN = {
-    name: f"RAYMOND_{name.upper()}".encode()
+
+
+class _Names(dict[str, bytes]):
+    """The environment variables of the values that have a name of their own; those of any others are made."""
+
+    def __missing__(self, name: str) -> bytes:
+        return f"RAYMOND_VAR_{name}".encode()
+
+
+_NAMES = _Names(
+    (name, f"RAYMOND_{name.upper()}".encode())
     for name in (
         "input",
         "result",
@@ -56,13 +69,23 @@ _BUILT_IN = {
         "task_folder",
         "workflow_dir",
     )
-}
+)
 
 
 class ScriptStep(Step):
     """A script that runs; its pipes are read as it writes."""
 
     job: ScriptJob
+    _errors = ""
+    _printed = ""
+    """The end of what it wrote to stdout."""
+    _listening = False
+    _reading: Reading | None = None
+    _exit: int | None = None
+    _ended_at = FAR
+    _left = _LAST
+    _decision: Answer | None = None
+    """What it wrote into the file of `RAYMOND_OUT`, while it is read."""
 
     def __init__(self, host: Host, job: ScriptJob) -> None:
         super().__init__(host, job)
@@ -70,18 +93,10 @@ class ScriptStep(Step):
         self._record = host.transcripts.step(
             job.agent, step=job.step, state=job.state, attempt=job.attempt, time=host.clock()
         )
-        self._errors = ""
-        self._printed = ""
-        """The end of what it wrote to stdout."""
         self._most = evaluators.LONGEST if job.policy.evaluator else _TOLD
         self._open: dict[int, str] = {}
-        self._listening = False
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
         self._doors: dict[str, Stream] = {}
-        self._reading: Reading | None = None
-        self._exit: int | None = None
-        self._ended_at = FAR
-        self._left = _LAST
         self._files: list[str] = []
         self._folder = host.spool
         """Where the files of the step are."""
@@ -90,8 +105,6 @@ class ScriptStep(Step):
             self._folder = f"{host.spool}/{job.step}.files"
             self._shown[self._folder] = True
         self._out_file = OutFile(self._folder, job.step)
-        self._decision: Answer | None = None
-        """What it wrote into that file, while it is read."""
 
     def start(self) -> None:
         """Start the script."""
@@ -114,16 +127,14 @@ class ScriptStep(Step):
         self.host.stock()
 
     def _spawn(self, argv: list[str], env: Mapping[bytes, bytes]) -> None:
-        with contextlib.ExitStack() as given:
-            ends: list[int] = []
-            for name in ("out", "err"):
-                reader, writer = self.host.pipe()
-                self._open[reader] = name
-                given.callback(os.close, writer)
-                ends.append(writer)
+        (out, stdout), (err, stderr) = self.host.pipes()
+        self._open = {out: "out", err: "err"}
+        try:
             argv, env, cwd = self.entered(argv, env, self._shown)
-            noted = self.host.marks.noting(argv, self.number)
-            self.pid = spawn(noted, env, cwd, stdout=ends[0], stderr=ends[1])
+            self.pid = spawn(self.host.marks.noting(argv, self.number), env, cwd, stdout=stdout, stderr=stderr)
+        finally:
+            os.close(stdout)
+            os.close(stderr)
 
     def _end_early(self, error: OSError, program: str) -> None:
         cwd = self.outside(self.job.cwd)
@@ -135,24 +146,21 @@ class ScriptStep(Step):
     def _environment(self) -> dict[bytes, bytes]:
         values = self.job.values
         env = self.host.environment.copy()
-        room = LARGEST_TOGETHER
-        left_out: list[str] = []
-        given = values["input"]
-        # Built-in names come first: whatever a model passed on, a script can tell its run, agent and state.
-        for name, value in values.items():
-            raw = value.encode("utf-8", "surrogateescape") if len(value) <= LARGEST_VALUE else None
-            if raw is None or len(raw) > min(LARGEST_VALUE, room) or b"\0" in raw:
-                left_out.append(name)
-                continue
-            room -= len(raw)
-            env[_BUILT_IN.get(name) or variable(name)] = raw
-        env[b"RAYMOND_INPUT_FILE"] = os.fsencode(self._file("input", output.plain(given)) if given else DEV_NULL)
+        given, left_out = values["input"], list[str]()
+        # Most scripts are given a few short values: there is no need to look at each.
+        together = "\0".join(values.values()) if sum(map(len, values.values())) <= _FEW else None
+        if together is not None and together.count("\0") < len(values):
+            raw = together.encode("utf-8", "surrogateescape").split(b"\0")
+            env.update(zip(map(_NAMES.__getitem__, values), raw, strict=True))
+        else:
+            left_out = _add_values(env, values)
+        env[b"RAYMOND_INPUT_FILE"] = os.fsencode(self._file("input", output.plain(given))) if given else _NOTHING
         if left_out:
             self._warn_of_input(left_out)
             env[b"RAYMOND_VARS_FILE"] = os.fsencode(self._file("vars.json", output.as_json(values)))
         env[b"RAYMOND_OUT"] = os.fsencode(self._out_file.path)
         env[b"RAYMOND_STEP_KEY"] = self.job.key.encode()
-        env[MARK.encode()] = self.host.marks.of(self.number).encode()
+        env[_MARK] = self.host.marks.of(self.number).encode()
         return env
 
     def _warn_of_input(self, left_out: Iterable[str]) -> None:
@@ -323,7 +331,6 @@ class ScriptStep(Step):
             return
         for fd in list(self._open):
             self._shut(fd)
-        self.close()
         reading = self._reading or self._reader.close()
         for shown in reading.prints:
             self.host.show(self.agent, "print", shown)
@@ -388,8 +395,8 @@ class ScriptStep(Step):
 
     def close(self) -> None:
         """Close the pipes, remove the files."""
-        for fd in list(self._open):
-            self._let_go(fd)
+        while self._open:
+            self._let_go(next(iter(self._open)))
         while self._files:
             with contextlib.suppress(FileNotFoundError):  # the script may have removed it
                 os.unlink(self._files.pop())
@@ -403,7 +410,22 @@ class ScriptStep(Step):
 
 def variable(name: str) -> bytes:
     """The environment variable for the value `name`."""
-    return _BUILT_IN.get(name) or f"RAYMOND_VAR_{name}".encode()
+    return _NAMES[name]
+
+
+def _add_values(env: dict[bytes, bytes], values: Mapping[str, str]) -> list[str]:
+    """Add the values that fit into an environment; the names of the others."""
+    room = LARGEST_TOGETHER
+    left_out: list[str] = []
+    # Built-in names come first: whatever a model passed on, a script can tell its run, agent and state.
+    for name, value in values.items():
+        raw = value.encode("utf-8", "surrogateescape") if len(value) <= LARGEST_VALUE else None
+        if raw is None or len(raw) > min(LARGEST_VALUE, room) or b"\0" in raw:
+            left_out.append(name)
+            continue
+        room -= len(raw)
+        env[_NAMES[name]] = raw
+    return left_out
 
 
 def _what_failed(code: int, errors: str) -> tuple[Kind, str]:

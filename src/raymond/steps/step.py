@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from raymond import errors
 from raymond.errors import JournalError
@@ -70,7 +70,7 @@ class Host:
         """Called with agent and session when a backend says which conversation its turn writes."""
         self.secrets = Secrets.of(os.environ)
         """Removes secrets from what a step says before it is parsed, stored or shown."""
-        self._pipes: list[tuple[int, int]] = []
+        self._pipes: Pipes | None = None
         self.soonest = FAR
         """When, by the monotonic clock, a step has to be checked."""
         self.unusable: Mapping[str, str] = {}
@@ -93,15 +93,17 @@ class Host:
             make_private(self.spool)
             self._has_spool = True
 
-    def pipe(self) -> tuple[int, int]:
-        """A pipe whose reading end does not block; one made in advance when there is one."""
-        return self._pipes.pop() if self._pipes else _pipe()
+    def pipes(self) -> "Pipes":
+        """The pipes of a step; those made in advance when there are some."""
+        made, self._pipes = self._pipes or _pipes(), None
+        return made
 
     def stock(self) -> None:
         """Make the pipes of the next step while this one runs; if there is no room for them now, it makes its own."""
-        with contextlib.suppress(OSError):
-            while len(self._pipes) < 2:
-                self._pipes.append(_pipe())
+        try:
+            self._pipes = self._pipes or _pipes()
+        except OSError:
+            return
 
     def make_room(self, running: Container[str]) -> None:
         """Close every file that can be opened again; the agents that run will write to theirs soon."""
@@ -114,39 +116,54 @@ class Host:
         self._close_pipes()
 
     def _close_pipes(self) -> None:
-        while self._pipes:
-            for fd in self._pipes.pop():
-                os.close(fd)
+        made, self._pipes = self._pipes, None
+        for pipe in made or ():
+            _close(pipe)
 
 
-def _pipe() -> tuple[int, int]:
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    return reader, writer
+Pipes: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
+"""Two pipes, each with its reading end first, which does not block."""
+
+
+def _pipes() -> Pipes:
+    out = os.pipe()
+    try:
+        err = os.pipe()
+    except OSError:
+        _close(out)
+        raise
+    os.set_blocking(out[0], False)
+    os.set_blocking(err[0], False)
+    return out, err
+
+
+def _close(pipe: tuple[int, int]) -> None:
+    for fd in pipe:
+        os.close(fd)
 
 
 class Step:
     """One step. A subclass knows what to start and how to read what it says."""
+
+    pid = 0
+    ended = False
+    """Its ending was reported."""
+    is_cut = False
+    """It is stopped for a person or with its run, so that it has not failed."""
+    refused: tuple[Kind, str] | None = None
+    """The failure class and error of a step that found no place, or no room, to work in."""
+    _kill_at = FAR
+    _verdict: tuple[Kind | None, str] | None = None
+    """The failure class and error of a step that we stopped."""
 
     def __init__(self, host: Host, job: Job) -> None:
         self.host = host
         self.job = job
         self.agent = job.agent
         self.number = job.step
-        self.pid = 0
-        self.ended = False
-        """Its ending was reported."""
-        self.began = self.heard = time.monotonic()
+        self.began = self.heard = self._shown_alive = time.monotonic()
         self._silence = job.silence
         self._longest = job.policy.max_time or FAR
-        self._shown_alive = self.began
-        self._kill_at = FAR
-        self._verdict: tuple[Kind | None, str] | None = None
-        """The failure class and error of a step that we stopped."""
-        self.is_cut = False
-        """It is stopped for a person or with its run, so that it has not failed."""
-        self.refused: tuple[Kind, str] | None = None
-        """The failure class and error of a step that found no place, or no room, to work in."""
 
     def start(self) -> None:
         """Start the process."""

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def directories(job: Job, asked: Iterable[Transition], place: "Place | None" = None) -> dict[str, str | Refusal]:
     """Every `cd` in `asked` -> its absolute directory, or why it is refused."""
-    given = [one.cd for one in asked if isinstance(one, (Fork, Reset)) and one.cd]
+    # `isinstance` of a class of msgspec takes five times as long when it is false.
+    given = [one.cd for one in asked if (type(one) is Fork or type(one) is Reset) and one.cd]
     if place is None or job.way == "here":
         return {cd: _resolve(job, cd) for cd in given}
     return {cd: _in_tree(job, cd, place) for cd in given}
@@ -70,6 +71,6 @@ def allowed(cwd: str, roots: tuple[str, ...]) -> list[str]:
 def shown_files(cwd: str, folder: str, asked: Iterable[Transition]) -> tuple[AskedFile, ...] | Refusal:
     """What they are now, or why they cannot be shown."""
     for one in asked:
-        if isinstance(one, Ask) and one.files.strip():
+        if type(one) is Ask and one.files.strip():
             return asked_files.resolve(cwd, one.files, folder if folder != cwd else "")
     return ()
