@@ -90,7 +90,7 @@ class Secrets:
         return Stream(self)
 
     def _suspects(self, text: str) -> bool:
-        return any(part in text for part in self._cores) or suspects(text) or self._is_wrapped(text)
+        return any(map(text.__contains__, self._cores)) or suspects(text) or self._is_wrapped(text)
 
     def _is_wrapped(self, text: str) -> bool:
         """Whether there may be a value in lines of base64."""

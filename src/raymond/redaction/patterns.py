@@ -21,6 +21,9 @@ class Hint(Struct, frozen=True):
 
     def is_in(self, text: str) -> bool:
         """Whether the text has it."""
-        return self.begin in text and (
-            not self.rest or compiled(re.escape(self.begin) + self.rest).search(text) is not None
-        )
+        return self.begin in text and (not self.rest or _whole(self.begin, self.rest).search(text) is not None)
+
+
+@cache
+def _whole(begin: str, rest: str) -> re.Pattern[str]:
+    return re.compile(re.escape(begin) + rest)

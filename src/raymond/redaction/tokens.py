@@ -57,6 +57,8 @@ _BY_HINT = {
     for hint in dict.fromkeys(shape.hint for shape in SHAPES if not shape.any_case)
 }
 
+_BEGINS = [hint.begin for hint in _BY_HINT]
+
 _LONGEST = max(len(begin) for shape in SHAPES for begin in shape.begins)
 
 
@@ -136,13 +138,14 @@ _HALF_KEY = (
 def suspected(text: str) -> list[Shape]:
     """The shapes that `text` may have: quick, and what is left out is not there."""
     found = []
-    for hint, shapes in _BY_HINT.items():
-        if hint.is_in(text):
-            found += [shape for shape in shapes if not shape.stable or _begin(shape).search(text)]
+    if any(map(text.__contains__, _BEGINS)):
+        for hint, shapes in _BY_HINT.items():
+            if hint.is_in(text):
+                found += [shape for shape in shapes if not shape.stable or _begin(shape).search(text)]
     if "\\" in text:
         found += [shape for hint, shape in _ESCAPED if shape not in found and hint.is_in(text)]
     small = text.lower()
-    if any(begin in small for begin in _SMALL):
+    if any(map(small.__contains__, _SMALL)):
         found += [shape for shape in _IN_ANY_CASE if compiled(_begins(shape) + shape.any_case).search(text)]
     return found
 
