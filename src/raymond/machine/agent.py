@@ -267,7 +267,7 @@ class Visit(Struct, array_like=True, omit_defaults=True, gc=False):
     """How often the agent was told that its gate is red."""
     gate: str = ""
     """The end of what the red check printed, when `on_fail` led here."""
-    turns: list[int] = []
+    turns: tuple[int, ...] = ()
     """The steps in which an agent worked: what they left running is ended before the gate."""
     phase: str = ""
     """What its running step does: the work, or `seal` or `gate`."""

@@ -94,7 +94,7 @@ from raymond.machine.run import (
     wakes_at,
 )
 
-_BY_A_PERSON = (JournalCut, RunMoved, WorkflowChanged)
+_BY_A_PERSON = frozenset((JournalCut, RunMoved, WorkflowChanged))
 _NOWHERE = Visit("")
 """The visit of an agent that has not entered its first state."""
 
@@ -116,9 +116,9 @@ def apply(run: Run, decision: Decision) -> None:
 def is_by_driver(decision: Decision) -> bool:
     """Whether a process that drives the run made a decision; a command may make one while nobody drives it."""
     first = decision.events[0] if decision.events else None
-    if isinstance(first, RequestTaken):
+    if type(first) is RequestTaken:
         return first.sender is not None and first.sender.way in ("socket", "face")
-    return not isinstance(first, _BY_A_PERSON)
+    return type(first) not in _BY_A_PERSON
 
 
 def fold(decisions: Iterable[Decision], run: Run | None = None) -> Run:
@@ -239,7 +239,8 @@ def _agent_started(run: Run, event: AgentStarted) -> None:
 
 def _agent_ended(run: Run, event: AgentEnded) -> None:
     agent = run.agents.pop(event.agent)
-    gate_changes.hand_on(run, agent)
+    if agent.visit.seal:
+        gate_changes.hand_on(run, agent.visit.seal)
     set_status(run, agent, "")
     count_child(run, agent, -1)
     keep_outcome(run, done_outcome(agent.id, agent.state, event.result, agent.label))
@@ -411,10 +412,13 @@ def _collect(run: Run, agent: Agent) -> list[Outcome]:
 
 def _enter(run: Run, agent: Agent, state: str, text: str) -> Visit:
     """Begin a visit and discard what belonged to the previous one."""
-    gate_changes.hand_on(run, agent)
+    if agent.visit.seal:
+        gate_changes.hand_on(run, agent.visit.seal)
     agent.visit = visit = Visit(state, text, run.now)
-    agent.visits = agent.visits or {}
-    agent.visits[state] = agent.visits.get(state, 0) + 1
+    if agent.visits:
+        agent.visits[state] = agent.visits.get(state, 0) + 1
+    else:
+        agent.visits = {state: 1}
     agent.entered += 1
     if state.endswith(".md"):
         agent.prompted = agent.prompted or {}

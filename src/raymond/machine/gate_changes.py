@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from raymond.machine.agent import READY, Agent, GateResult, Pending, Review, Sealed
+from raymond.machine.agent import READY, GateResult, Pending, Review, Sealed
 from raymond.machine.run import Run, drop_timers, set_status
 from raymond.machine.step_changes import ended
 from raymond.machine.step_events import (
@@ -130,8 +130,6 @@ def reviewed(run: Run, event: ReviewEnded) -> None:
     drop_timers(run)
 
 
-def hand_on(run: Run, agent: Agent) -> None:
+def hand_on(run: Run, seal: Sealed) -> None:
     """A visit that ends without a green gate leaves its seal to the next one in its directory; the older one holds."""
-    if agent.visit.seal:
-        step, cwd = agent.visit.seal.step, agent.visit.seal.cwd
-        run.seals[cwd] = min(step, run.seals.get(cwd, step))
+    run.seals[seal.cwd] = min(seal.step, run.seals.get(seal.cwd, seal.step))

@@ -257,8 +257,8 @@ def count_child(run: Run, agent: Agent, by: int) -> None:
 
 def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
     """Change a status and with it every queue and count that depends on it."""
-    old = agent.status
-    run.statuses[old] -= 1
+    old, statuses = agent.status, run.statuses
+    statuses[old] -= 1
     if old == READY:
         _leave_queue(run.ready[agent.pool], agent.id)
     elif old == RUNNING:
@@ -269,10 +269,13 @@ def set_status(run: Run, agent: Agent, status: str, pool: str = "") -> None:
     agent.status = status
     if not status:
         return
-    run.statuses[status] = run.statuses.get(status, 0) + 1
+    statuses[status] = statuses.get(status, 0) + 1
     if status == READY:
-        agent.pool = agent.visit.held or _queue_of(run, agent)
-        run.ready.setdefault(agent.pool, deque()).append(agent.id)
+        agent.pool = pool = agent.visit.held or _queue_of(run, agent)
+        if pool in run.ready:
+            run.ready[pool].append(agent.id)
+        else:
+            run.ready[pool] = deque([agent.id])
     elif status == RUNNING:
         agent.pool = pool
         run.running[pool] = run.running.get(pool, 0) + 1
@@ -291,7 +294,8 @@ def _queue_of(run: Run, agent: Agent) -> str:
 
 def sleep_or_go(run: Run, agent: Agent, at: float) -> None:
     """Let the agent sleep until `at`; 0 lets it go on at once."""
-    set_timer(run, agent, at)
+    if at or agent.visit.due:
+        set_timer(run, agent, at)
     set_status(run, agent, SLEEPING if at else READY)
 
 

@@ -36,7 +36,7 @@ def started(run: Run, event: StepStarted) -> None:
     set_status(run, agent, RUNNING, visit.held or event.backend or SCRIPTS)
     visit.held, visit.attempt, visit.turn = "", event.attempt, event.turn
     if event.backend and event.step not in visit.turns:
-        visit.turns = [*visit.turns, event.step]
+        visit.turns = (*visit.turns, event.step)
     _begin(run, agent, event)
 
 
@@ -158,16 +158,22 @@ def ended(run: Run, agent: Agent, event: StepEnded) -> None:
     if event.denied:
         for tool in event.denied:
             run.denied[tool] = run.denied.get(tool, 0) + 1
+    if event.cost:
+        _pay(run, agent, event)
+    if run.paid:
+        run.paid.pop(event.step, None)
+    if event.estimated:
+        run.estimated = agent.estimated = True
+    run.unpriced += event.unknown
+    run.tokens_in += event.tokens_in
+    run.tokens_out += event.tokens_out
+
+
+def _pay(run: Run, agent: Agent, event: StepEnded) -> None:
     agent.visit.cost += event.cost
     cost = unpaid(run.paid, event)
     agent.cost += cost
-    agent.estimated = agent.estimated or event.estimated
     run.cost += cost
     if backend_of(agent.pool) in SCRIPTED:
         agent.scripted += cost
         run.scripted += cost
-    run.paid.pop(event.step, None)
-    run.unpriced += event.unknown
-    run.estimated = run.estimated or event.estimated
-    run.tokens_in += event.tokens_in
-    run.tokens_out += event.tokens_out

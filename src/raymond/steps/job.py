@@ -157,7 +157,7 @@ def _gate_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> GateJob:
         timeout=policy.gate_timeout or gates.TIMEOUT,
         reruns=gates.RERUNS if policy.gate_reruns is None else policy.gate_reruns,
         key=start.key,
-        turns=tuple(visit.turns),
+        turns=visit.turns,
     )
 
 

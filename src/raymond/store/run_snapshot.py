@@ -10,7 +10,7 @@ from raymond.system import files
 
 LAST = 18
 """Bytes of the journal that are compared."""
-SCHEMA = 25
+SCHEMA = 26
 """Increased with every change of Run, Agent or Frame."""
 
 
