@@ -262,7 +262,7 @@ class Driver:
     def _round(self) -> None:
         """Everything that follows from what has come in so far."""
         self._signals.act()
-        if self._waits_out(self._reception.look):
+        if time.monotonic() >= self._reception.next_look and self._waits_out(self._reception.look):
             self._carry_out([])
             if self.run.limits.max_time:
                 self._beat.keep()
@@ -340,7 +340,8 @@ class Driver:
                     # While it is clear whose they are: the gate ends them, or the loop.
                     self._note(self._orphans.new())
                 self._steps.pop(step.agent, None)
-                self._last_end = processes.tick(), {one.number for one in self._steps.values()}
+                if self._orphans:
+                    self._last_end = processes.tick(), {one.number for one in self._steps.values()}
                 ended.append(step)
                 self._conductor.end(ending)
         return ended
@@ -400,7 +401,7 @@ class Driver:
             what = f"step {step.number} of {agent.id} cannot be started, {error.filename or self._host.spool}"
             raise trouble(what, error, run=self.run.start.workflow_id) from None
         self._watch(step)
-        if not step.ended and self._conductor.started(agent.id, self._clock()):
+        if self.run.closed and not step.ended and self._conductor.started(agent.id, self._clock()):
             self._woken = True
 
     def _make_room(self) -> None:
@@ -443,14 +444,16 @@ class Driver:
         """Wait until something happens or is due; whether there is something to decide."""
         now = time.monotonic()
         until = min(self._host.soonest, self._reception.next_look, self._upkeep.next_due(), now + LONGEST_SLEEP)
-        if self._host.watcher.polls:
+        polls = self._host.watcher.polls
+        if polls:
             until = min(until, now + 0.05)
         wakes_at = self._conductor.wakes_at()
         if wakes_at is not None:
             until = min(until, now + max(0.0, wakes_at - self._clock()))
         self._host.poll.wait(max(0.0, until - now))
         now = time.monotonic()
-        self._host.watcher.poll()
+        if polls:
+            self._host.watcher.poll()
         if now >= self._host.soonest:
             self._check_steps(now)
         woken, self._woken = self._woken or self._reception.woken, False

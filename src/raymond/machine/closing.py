@@ -104,6 +104,8 @@ def _for_a_person(run: Run, agent: Agent, input: Failure, since: float) -> list[
 
 def opened(run: Run, agent: Agent) -> list[Event]:
     """A backend that answers is open; a turn that began before the backend was closed again proves nothing."""
+    if not (run.closed or run.probing):
+        return []
     pools = dict.fromkeys((backend_of(agent.pool), agent.pool))
     return [BackendOpened(backend=pool) for pool in pools if _proves(run, pool)]
 

@@ -83,7 +83,7 @@ class Conductor:
         """The step of an agent has ended."""
         waiting = self.waiting.pop(ending.agent, [])
         # One that was taken in the meantime pauses nothing.
-        is_paused = any(request.id not in self.run.requests for request in waiting)
+        is_paused = bool(waiting) and any(request.id not in self.run.requests for request in waiting)
         if (self.stopping or is_paused) and isinstance(ending, Failure):
             # We stopped the step, so the work did not fail.
             ending = Interruption(time=ending.time, agent=ending.agent, spent=ending.spent)
@@ -103,9 +103,11 @@ class Conductor:
 
     def unnamed(self) -> list[str]:
         """The backends whose first turn is about to start, and of which nobody has said who they are."""
+        pools = [pool for name in self._start if (pool := self.run.agents[name].pool) != SCRIPTS]
+        if not pools:
+            return []
         named = {one.name for one in self.run.programs}
-        backends = dict.fromkeys(backend_of(self.run.agents[name].pool) for name in self._start)
-        return [name for name in backends if name != SCRIPTS and name not in named]
+        return [name for name in dict.fromkeys(map(backend_of, pools)) if name not in named]
 
     def add(self, program: Program, now: float) -> None:
         """Say who one of these is."""
@@ -116,12 +118,12 @@ class Conductor:
         offset = now - steady
         if self._offset is None:
             self._offset = offset
-        by = round(offset - self._offset, 3)
+        by = offset - self._offset
         if abs(by) < 1.0:
             return
         self._offset = offset
         if not self.run.final_status:
-            self._commit(now, [ClockSet(seconds=by)])
+            self._commit(now, [ClockSet(seconds=round(by, 3))])
 
     # What was asked
 
@@ -209,9 +211,14 @@ class Conductor:
         while True:
             while due(self.run, now) and self._decide(Tick(time=now)):
                 pass
-            # An agent that has to wait for its model makes room for another, and one whose judge is not asked goes on
-            # or ends: look again.
-            if self.stopping or all(self._begin(name, now) for name in self._next() if self._is_affordable(name)):
+            if self.stopping:
+                return
+            for name in self._next():
+                if self._is_affordable(name) and not self._begin(name, now):
+                    # An agent that has to wait for its model makes room for another, and one whose judge is not asked
+                    # goes on or ends: look again.
+                    break
+            else:
                 return
 
     def orders(self) -> Orders:
@@ -237,7 +244,8 @@ class Conductor:
         """When the driver must wake up even if nothing comes in; None when time alone changes nothing."""
         if self.run.stop:
             return None
-        return min((at for at in (wake_at(self.run), over_at(self.run)) if at), default=None)
+        at, over = wake_at(self.run), over_at(self.run)
+        return min(at, over) if at and over else at or over or None
 
     def _next(self) -> list[str]:
         names = owed(self.run)

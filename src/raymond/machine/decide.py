@@ -40,13 +40,13 @@ from raymond.machine.events import (
     RunStarted,
     RunStopped,
     SessionNamed,
-    StepEnded,
     StepFailed,
     StepFinished,
     StepInterrupted,
     StepRefused,
     StepStarted,
     TransitionHeld,
+    is_end,
 )
 from raymond.machine.failures import CLASSES, Kind
 from raymond.machine.inputs import (
@@ -83,13 +83,13 @@ def decide(run: Run, placed: PlacedWorkflow, input: Input) -> list[Event]:
     match input:
         case Begin():
             return _begin(run, placed, run.agents[input.agent])
+        case Output():
+            return _with_limits(run, input.spent, _output(run, placed, input))
         case Started():
             return closing.started(run, run.agents[input.agent], input.time)
         case Named():
             agent = run.agents[input.agent]
             return [SessionNamed(agent=agent.id, step=agent.step, session=input.session)]
-        case Output():
-            return _with_limits(run, input.spent, _output(run, placed, input))
         case Failure() if evaluators.is_due(run.agents[input.agent]):
             return _with_limits(run, input.spent, evaluators.fail(run, placed, input))
         case Failure():
@@ -111,19 +111,19 @@ def decide(run: Run, placed: PlacedWorkflow, input: Input) -> list[Event]:
 
 
 def _begin(run: Run, placed: PlacedWorkflow, agent: Agent) -> list[Event]:
-    if evaluators.is_due(agent):
-        return evaluators.begin(run, placed, agent)
-    if agent.visit.pending:
-        return [gates.begin(run, agent)]
-    if not agent.visit.turn and (wrong := late_problem(run, placed, agent)):
+    visit = agent.visit
+    if visit.pending:
+        return evaluators.begin(run, placed, agent) if evaluators.is_due(agent) else [gates.begin(run, agent)]
+    if not visit.turn and (wrong := late_problem(run, placed, agent)):
         return transitions.fail(run, placed, agent, "gate", wrong)
-    if gates.is_seal_due(rules_of(run, placed, agent), agent):
+    rules = rules_of(run, placed, agent)
+    if gates.is_seal_due(rules, agent):
         return [gates.begin_seal(run, agent)]
-    return [_begin_step(run, placed, agent)]
+    return [_begin_step(run, rules, agent)]
 
 
-def _begin_step(run: Run, placed: PlacedWorkflow, agent: Agent) -> StepStarted | AgentHeld:
-    visit, rules = agent.visit, rules_of(run, placed, agent)
+def _begin_step(run: Run, rules: Policy, agent: Agent) -> StepStarted | AgentHeld:
+    visit = agent.visit
     again = visit.turn > 0  # a reminder is another turn of the same step
     step = agent.step if again else run.steps + 1
     turn = visit.turn + 1 if again else 1
@@ -315,19 +315,21 @@ def _with_limits(run: Run, spent: Spending, events: list[Event]) -> list[Event]:
     limits = run.limits
     if not (limits.max_iterations or limits.budget or limits.max_turns or spent.unknown):
         return events
-    ended = [event for event in events if isinstance(event, StepFinished | StepFailed)]
-    vain = [event for event in ended if isinstance(event, StepFailed) and not CLASSES[event.kind].counted]
-    turns = sum(run.agents[event.agent].pool != SCRIPTS for event in vain)
-    cost = sum(unpaid(run.paid, event) for event in events if isinstance(event, StepEnded))
-    iterations = sum(not _is_of_evaluator(event) for event in ended if event not in vain)
-    stop = reached(run, iterations=iterations, cost=cost, turns=-turns, unpriced=spent.unknown)
+    iterations, turns, cost = 0, 0, 0.0
+    for event in events:
+        if not is_end(event):
+            continue
+        cost += unpaid(run.paid, event)
+        if isinstance(event, StepFinished):
+            iterations += 1
+        elif isinstance(event, StepFailed) and CLASSES[event.kind].counted:
+            iterations += event.phase != "evaluate"
+        elif isinstance(event, StepFailed):
+            turns -= run.agents[event.agent].pool != SCRIPTS
+    stop = reached(run, iterations=iterations, cost=cost, turns=turns, unpriced=spent.unknown)
     if not stop or run.stop or any(isinstance(event, RunStopped) for event in events):
         return events
     return [*events, stop]
-
-
-def _is_of_evaluator(event: StepFinished | StepFailed) -> bool:
-    return isinstance(event, StepFailed) and event.phase == "evaluate"
 
 
 def _tick(run: Run, placed: PlacedWorkflow, now: float) -> list[Event]:

@@ -44,7 +44,8 @@ class PlacedWorkflow(Struct, frozen=True):
 
 def rules_of(run: Run, placed: PlacedWorkflow, agent: Agent) -> Policy:
     """What the agent may do and needs in its state."""
-    return rules_of_state(run, placed.workflow.states[agent.state], agent)
+    rules = placed.workflow.states[agent.visit.state].policy
+    return with_values(rules, _values_of_agent(run, agent)) if rules.late else rules
 
 
 def rules_of_state(run: Run, state: State, agent: Agent) -> Policy:

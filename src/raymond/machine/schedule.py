@@ -15,12 +15,15 @@ def owed(run: Run) -> list[str]:
     if run.stop or run.final_status:
         return []
     names: list[str] = []
-    turns = budget.affordable(run)
-    taken = dict(run.running)
+    turns, taken = 0, dict(run.running)
     for pool, queue in run.ready.items():
+        if not queue:
+            continue
         room = _room(run, pool, taken)
-        chosen = list(islice(queue, room if pool == SCRIPTS else min(room, turns)))
-        turns -= len(chosen) if pool != SCRIPTS else 0
+        if pool != SCRIPTS:
+            room = min(room, budget.affordable(run) - turns)
+        chosen = list(islice(queue, room))
+        turns += len(chosen) if pool != SCRIPTS else 0
         taken[pool] = taken.get(pool, 0) + len(chosen)
         names += chosen
     return names

@@ -66,9 +66,12 @@ def follow(
 ) -> list[Event] | Refusal:
     """The events of a permitted transition, or why it is not possible; `output` is what `{{output}}` stands for."""
     asked = [_rendered(run, placed, agent, one, output) for one in asked]
-    forks = [one for one in asked if isinstance(one, Fork)]
     if misnamed := _misnamed(placed, asked):
         return misnamed
+    last, tag = asked[-1], ""
+    if len(asked) == 1 and isinstance(last, Goto | Result):  # most: they name nothing but a state
+        return _move(run, placed, agent, last, tag, time, {}, 0)
+    forks = [one for one in asked if isinstance(one, Fork)]
     places = _places(asked, directories)
     if isinstance(places, Refusal):
         return places
@@ -78,7 +81,6 @@ def follow(
     refusal = refusal or _astray(run, agent, asked, places) or _unnamable(asked) or _barred(placed, asked)
     if refusal:
         return refusal
-    last, tag = asked[-1], ""
     if isinstance(last, Fork):
         last, tag = Goto(target=last.next), "fork"
     if isinstance(last, Ask):
@@ -228,7 +230,7 @@ def land(placed: PlacedWorkflow, visits: Mapping[str, int], target: str) -> Land
     seen: list[str] = []
     while True:
         state = resolve(placed.workflow, target)
-        if isinstance(state, Refusal):
+        if not isinstance(state, str):
             return state
         rules = placed.workflow.states[state].policy
         if not rules.max_visits or visits.get(state, 0) < rules.max_visits:
@@ -405,18 +407,19 @@ def _name(placed: PlacedWorkflow, target: str) -> str:
 
 
 def _rendered(run: Run, placed: PlacedWorkflow, agent: Agent, asked: Transition, output: str | None) -> Transition:
-    if isinstance(asked, (Ask, Result)) or not asked.input:
+    given: str | None = getattr(asked, "input", None)
+    if not given:
         return asked
     more = {} if output is None else {"output": output}
-    text = prompts.render(run, placed, agent, asked.input, more)
-    return asked if text == asked.input else replace(asked, input=text)
+    text = prompts.render(run, placed, agent, given, more)
+    return asked if text == given else replace(asked, input=text)
 
 
 def _misnamed(placed: PlacedWorkflow, asked: Iterable[Transition]) -> Refusal | None:
     for one in asked:
         for target in targets(one):
             state = resolve(placed.workflow, target)
-            if isinstance(state, Refusal):
+            if not isinstance(state, str):
                 return state
             if state in judges.of(placed.workflow):
                 return Refusal("unknown_state", f"`{target}` is a judge: no agent can go there", "name another state")

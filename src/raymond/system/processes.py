@@ -36,6 +36,8 @@ _RESET = [signal.SIGPIPE, signal.SIGCHLD, *([signal.SIGXFSZ] if hasattr(signal, 
 """What children find at its default: Python ignores some, and whoever started us may have ignored SIGCHLD."""
 _PDEATHSIG = 1
 """PR_SET_PDEATHSIG."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+"""Of the kernel in a second."""
 _THREADS, _BEGAN = 17, 19
 """Where the number of threads and the start time are, from the state on."""
 _NOTHING_BLOCKED: list[signal.Signals] = []
@@ -366,7 +368,7 @@ def began_at(pid: int) -> float:
     """The time when a process began, by the clock as it is set now, and at most a tick of the kernel too early."""
     ticks = start_time(pid)
     booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return booted + int(ticks) / os.sysconf("SC_CLK_TCK") if ticks else 0.0
+    return booted + int(ticks) / _TICKS if ticks else 0.0
 
 
 def order(pid: int) -> tuple[int, int]:
@@ -379,7 +381,7 @@ def order(pid: int) -> tuple[int, int]:
 
 def tick() -> int:
     """The tick of the kernel that it is now."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
 
 def age(pid: int, told: float) -> float:
@@ -391,7 +393,7 @@ def age(pid: int, told: float) -> float:
     if not ticks:
         return max(0.0, told)
     awake, since_boot = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
-    most = since_boot - int(ticks) / os.sysconf("SC_CLK_TCK")
+    most = since_boot - int(ticks) / _TICKS
     return told if most - (since_boot - awake) - 1.0 <= told <= most + 1.0 else max(0.0, most)
 
 
