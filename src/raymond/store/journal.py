@@ -464,7 +464,8 @@ def _whole(line: bytes) -> bool:
 
 
 def _sum(body: bytes) -> bytes:
-    return b'%b,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body[:-1]))
+    rest = body[:-1]
+    return b'%b,"sum":"%08x"}\n' % (rest, zlib.crc32(rest))
 
 
 def _line(blobs: str, decision: Decision, run: str = "") -> bytes:
@@ -477,10 +478,17 @@ def _line(blobs: str, decision: Decision, run: str = "") -> bytes:
     if body.find(b'":null') >= 0 or body.find(b'"cost":-') >= 0:
         _check_numbers(run, body)
     if len(body) > LONG_TEXT or body.find(b"\\u0000") >= 0:
-        body = _encode(put_aside(blobs, msgspec.to_builtins(line), run))
+        body = _encode(_Line(line.seq, line.time, [_short(blobs, event, run) for event in line.events]))
     if len(body) > LONGEST_LINE - _TAIL:
         raise _unwritable(run, f"a line of more than {LONGEST_LINE >> 20} MiB")
     return _sum(body)
+
+
+def _short(blobs: str, event: Event, run: str) -> Any:
+    """An event without its long texts; one that is short as a whole has none, and need not be taken apart."""
+    data = _encode(event)
+    is_short = len(data) <= LONG_TEXT and data.find(b"\\u0000") < 0
+    return event if is_short else put_aside(blobs, msgspec.to_builtins(event), run)
 
 
 def _check_numbers(run: str, body: bytes) -> None:
