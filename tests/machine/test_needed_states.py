@@ -105,7 +105,7 @@ def test_a_name_is_changed_wherever_an_agent_remembers_it() -> None:
     agent = Agent(
         "main",
         Visit("A.md", rest=Rest("B.md", timeout_state="A.md")),
-        visits={"A.md": 2, "C.md": 1},
+        counts={"A.md": 2, "C.md": 1},
         prompted={"A.md": 3},
         stack=[Frame("A.md", visits={"A.md": 1}), Frame("C.md")],
     )
@@ -123,6 +123,6 @@ def test_an_agent_that_remembers_nothing_keeps_nothing() -> None:
 
 def test_the_visits_of_two_states_that_became_one_are_added() -> None:
     """Else `max_visits` would let an agent come in too often."""
-    agent = Agent("main", Visit("A.md"), visits={"A.md": 2, "B.md": 3})
+    agent = Agent("main", Visit("A.md"), counts={"A.md": 2, "B.md": 3})
     rename(agent, {"A.md": "B.md"})
     assert agent.visits == {"B.md": 5}

@@ -313,8 +313,8 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     conversation: Conversation | None = None
     stack: list[Frame] | None = None
     variables: dict[str, str] | None = None
-    visits: dict[str, int] | None = None
-    """How often it entered each state within its frame."""
+    counts: dict[str, int] | None = None
+    """See `visits`; None for one that has entered no state but its first: most of thousands of forks."""
     model: str = ""
     effort: str = ""
     entered: int = 0
@@ -349,6 +349,11 @@ class Agent(Struct, array_like=True, omit_defaults=True, gc=False):
     def state(self) -> str:
         """The state it is in."""
         return self.visit.state
+
+    @property
+    def visits(self) -> dict[str, int]:
+        """How often it entered each state within its frame."""
+        return {self.visit.state: 1} if self.counts is None else self.counts
 
     @property
     def session(self) -> str:
@@ -419,7 +424,7 @@ def rename(agent: Agent, names: dict[str, str]) -> None:
     if visit.detour:
         source, target = visit.detour
         visit.detour = names.get(source, source), names.get(target, target)
-    agent.visits = _renamed(agent.visits, names)
+    agent.counts = _renamed(agent.counts, names)
     agent.prompted = _renamed(agent.prompted, names)
     for frame in agent.stack or ():
         frame.state = names.get(frame.state, frame.state)

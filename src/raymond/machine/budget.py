@@ -64,7 +64,9 @@ def spent(rules: "Policy", agent: Agent, cost: float) -> str:
 def warned(run: Run, before: float, cost: float) -> str:
     """The warning when the `cost` of the run, which was `before`, has just come close to its budget."""
     budget = run.limits.budget
-    at = round(WARN_AT * (budget or 0.0), 9)
-    if not budget or not round(before, 9) < at <= round(cost, 9) < budget:
+    if not budget or cost == before:
+        return ""
+    at = round(WARN_AT * budget, 9)
+    if not round(before, 9) < at <= round(cost, 9) < budget:
         return ""
     return f"{WARN_AT:.0%} of the budget is spent: {prices.show(cost)} of {prices.show(budget)}"

@@ -166,7 +166,7 @@ def _output(run: Run, placed: PlacedWorkflow, input: Output) -> list[Event]:
             files=input.files,
             output=input.text if policy.keeps_output(rules) else None,
         )
-        if not isinstance(follow, Refusal):
+        if isinstance(follow, list):
             spent = cost_of(input.spent, input.denied)
             done = StepFinished(agent=agent.id, step=agent.step, session=input.session, **spent)
             held = _held(placed, rules, agent, asked, input)

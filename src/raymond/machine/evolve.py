@@ -264,10 +264,10 @@ def _agent_moved(run: Run, event: AgentMoved) -> None:
 
 def _agent_called(run: Run, event: AgentCalled) -> None:
     agent = run.agents[event.agent]
-    frame = Frame(event.then, agent.conversation, agent.cwd, agent.visits or {}, agent.model, agent.effort)
+    frame = Frame(event.then, agent.conversation, agent.cwd, agent.visits, agent.model, agent.effort)
     agent.stack = agent.stack or []
     agent.stack.append(frame)
-    agent.visits = None
+    agent.counts = {}
     if event.tag == "function":
         agent.conversation = None
         agent.model, agent.effort = event.model or agent.model, event.effort or agent.effort
@@ -280,7 +280,7 @@ def _agent_returned(run: Run, event: AgentReturned) -> None:
     agent = run.agents[event.agent]
     assert agent.stack is not None
     frame = agent.stack.pop()
-    agent.conversation, agent.cwd, agent.visits = frame.conversation, frame.cwd, frame.visits
+    agent.conversation, agent.cwd, agent.counts = frame.conversation, frame.cwd, frame.visits
     agent.model, agent.effort = frame.model, frame.effort
     _enter(run, agent, event.state, event.result)
     set_status(run, agent, READY)
@@ -414,11 +414,10 @@ def _enter(run: Run, agent: Agent, state: str, text: str) -> Visit:
     """Begin a visit and discard what belonged to the previous one."""
     if agent.visit.seal:
         gate_changes.hand_on(run, agent.visit.seal)
+    if agent.entered:
+        agent.counts = counts = agent.visits
+        counts[state] = counts.get(state, 0) + 1
     agent.visit = visit = Visit(state, text, run.now)
-    if agent.visits:
-        agent.visits[state] = agent.visits.get(state, 0) + 1
-    else:
-        agent.visits = {state: 1}
     agent.entered += 1
     if state.endswith(".md"):
         agent.prompted = agent.prompted or {}

@@ -134,7 +134,7 @@ def _review(placed: PlacedWorkflow, agent: Agent, rules: Policy, input: Checked)
 
 
 def _move(placed: PlacedWorkflow, agent: Agent, tag: str, state: str, reason: str, output: str) -> AgentMoved | Refusal:
-    landing = transitions.land(placed, agent.visits or {}, state)
+    landing = transitions.land(placed, agent.visits, state)
     if not isinstance(landing, Landing):
         return landing
     return AgentMoved(

@@ -143,7 +143,7 @@ def fail(run: Run, placed: PlacedWorkflow, agent: Agent, kind: FailureKind, erro
     state = placed.workflow.states.get(agent.state)
     target = state.policy.on_error if state else ""
     if target:
-        landing = land(placed, agent.visits or {}, target)
+        landing = land(placed, agent.visits, target)
         if isinstance(landing, Landing):
             return [
                 AgentMoved(
@@ -188,7 +188,7 @@ def end_wait(
     rest = agent.visit.rest
     if rest and rest.failed_state and (failing or any_failed(run, agent)):
         target = rest.failed_state
-    landing = land(placed, agent.visits or {}, target)
+    landing = land(placed, agent.visits, target)
     if isinstance(landing, Refusal):
         return fail(run, placed, agent, "visits", landing.reason)
     return [WaitEnded(agent=agent.id, state=landing.state, timed_out=timed_out, instead_of=landing.instead_of)]
@@ -197,7 +197,7 @@ def end_wait(
 def end_ask(run: Run, placed: PlacedWorkflow, agent: Agent, answer: str, *, timed_out: bool = False) -> list[Event]:
     """A person answered, or nobody did in time."""
     target = _after_rest(agent, timed_out)
-    landing = land(placed, agent.visits or {}, target)
+    landing = land(placed, agent.visits, target)
     if isinstance(landing, Refusal):
         return fail(run, placed, agent, "visits", landing.reason)
     return [
@@ -279,17 +279,18 @@ def _go(
     time: float,
     places: Mapping[str, str],
 ) -> list[Event]:
-    landing = land(placed, agent.visits or {}, asked.target)
-    if isinstance(landing, Refusal):
+    landing = land(placed, agent.visits, asked.target)
+    if not isinstance(landing, Landing):
         return fail(run, placed, agent, "visits", landing.reason)
-    fresh = isinstance(asked, Reset)
+    cd = None if isinstance(asked, Goto) else asked.cd
+    fresh = cd is not None
     moved = AgentMoved(
         agent=agent.id,
         tag=tag or ("reset" if fresh else "goto"),
         state=landing.state,
         input=asked.input or "",
         fresh=fresh,
-        cwd=places.get(asked.cd, "") if isinstance(asked, Reset) else "",
+        cwd=places.get(cd, "") if cd else "",
         wake_at=time + asked.after if asked.after else ZERO,
         instead_of=landing.instead_of,
     )
@@ -317,7 +318,7 @@ def _wait(run: Run, placed: PlacedWorkflow, agent: Agent, asked: Wait, time: flo
     if isinstance(landing, Refusal):
         return fail(run, placed, agent, "visits", landing.reason)
     if asked.failed_next and not forked and any_failed(run, agent):
-        failed = land(placed, agent.visits or {}, asked.failed_next)
+        failed = land(placed, agent.visits, asked.failed_next)
         landing = failed if isinstance(failed, Landing) else landing
     started = WaitStarted(
         agent=agent.id,
@@ -355,9 +356,9 @@ def _ask(
 
 def _rest(placed: PlacedWorkflow, agent: Agent, target: str, *others: str) -> Landing | Refusal:
     """Where a sleep will lead: known now, because visits do not change meanwhile."""
-    landing = land(placed, agent.visits or {}, target)
+    landing = land(placed, agent.visits, target)
     for other in others if isinstance(landing, Landing) else ():
-        found = land(placed, agent.visits or {}, other) if other else landing
+        found = land(placed, agent.visits, other) if other else landing
         if isinstance(found, Refusal):
             return found
     return landing
