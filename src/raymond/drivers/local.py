@@ -344,6 +344,8 @@ class Driver:
                     self._last_end = processes.tick(), {one.number for one in self._steps.values()}
                 ended.append(step)
                 self._conductor.end(ending)
+        if not self._steps:
+            self._host.soonest = FAR  # else the time of a step that has ended would wake us
         return ended
 
     def _carry_out(self, ended: list[Step]) -> None:
@@ -374,9 +376,9 @@ class Driver:
 
         One that cannot be used answers nothing, and is not named: its turns fail as soon as they start.
         """
-        if self._lookout is None:
+        if self._lookout is None or not (unnamed := self._conductor.unnamed()):
             return False
-        found = [program for name in self._conductor.unnamed() if (program := self._lookout.find(name))]
+        found = [program for name in unnamed if (program := self._lookout.find(name))]
         for program in found:
             self._conductor.add(program, self._clock())
         return bool(found)
