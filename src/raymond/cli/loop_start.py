@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from raymond import durations
 from raymond.cli import driving, dry_run, flags, loop_verbs, prompt
 from raymond.cli import run as runs_of
+from raymond.cli.by_click import Typed
 from raymond.cli.flags import StartFlags, flag_of, flag_rows
-from raymond.cli.values import Value
 from raymond.control import preview, runs
 from raymond.control import start as starts
 from raymond.control.handle import RunHandle
@@ -123,7 +123,7 @@ def _typed_flags() -> dict[str, list[str]]:
 
 def _written(option: click.Option, value: Any) -> str:
     """A value of a flag as a person types it."""
-    if isinstance(option.type, Value) and option.type.read is duration:
+    if isinstance(option.type, Typed) and option.type.type.read is duration:
         return durations.written(value)
     return digits(value) if isinstance(value, float) else str(value)
 
