@@ -16,7 +16,7 @@ from raymond.redaction import Secrets
 from raymond.store import exports, journal
 from raymond.store.leftovers import Leftovers
 from raymond.store.run_folder import RunFolder
-from raymond.system import process_tree
+from raymond.system import folders, process_tree
 
 if TYPE_CHECKING:
     from raymond.store.project import Project
@@ -48,15 +48,13 @@ def end(folder: RunFolder, run: Run) -> int:
 
 def clear(project: "Project", run: Run) -> int:
     """Nothing of a run that has ended is needed any more: end its processes, remove what its turns printed."""
-    from raymond.steps import spool
-
     folder = project.run(run.start.workflow_id)
     ended = end(folder, run)
     if os.path.exists(folder.spool):
         # That is the last thing a driver removes: this one was killed, perhaps before it could say how the run ended.
         with contextlib.suppress(JournalError):
             exports.put_state(project.tree, folder.id, documents.state_file(run, status=runs.undriven_status(run)))
-        spool.remove(folder.spool)
+        folders.remove_path(folder.spool)
     return ended
 
 

@@ -24,7 +24,6 @@ from raymond.machine.inputs import Ending
 from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.requests import driver_died
 from raymond.machine.run import CANCELLED, Run
-from raymond.steps import spool
 from raymond.steps.job import job_of
 from raymond.steps.kinds import step_for
 from raymond.steps.step import FAR, Host, Step, stop_all
@@ -36,7 +35,7 @@ from raymond.store.project import Project
 from raymond.store.run_folder import RunFolder
 from raymond.store.transcripts import Transcripts
 from raymond.store.workflow_snapshot import UnpackedWorkflow
-from raymond.system import processes
+from raymond.system import folders, processes
 from raymond.system.files import trouble
 from raymond.system.stragglers import Marks, Orphans
 
@@ -501,7 +500,7 @@ class Driver:
     def _remove_spool(self) -> None:
         """Every step has ended in the journal: delete what turns printed, also what a killed driver had left."""
         try:
-            spool.remove(self._host.spool)
+            folders.remove_path(self._host.spool)
         except OSError as error:
             self._face.on_note(f"what turns printed was not removed: {self._host.spool}: {error.strerror}")
 

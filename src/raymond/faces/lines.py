@@ -14,7 +14,7 @@ import msgspec
 from raymond import durations
 from raymond.drivers.face import Quiet
 from raymond.errors import UsageError
-from raymond.faces import question, words
+from raymond.faces import words
 from raymond.faces.foreign_text import hung, in_margin, spaced, spoken, told, width_of
 from raymond.faces.words import with_author_paths
 from raymond.machine import budget
@@ -147,6 +147,8 @@ class Lines(Quiet):
             return ""
         rest = ""
         if type(event) is AskStarted:
+            from raymond.faces import question  # most runs ask nothing
+
             text, *more = question.beside(f"{named(agent, label)} asks:", event.question, MARGIN, width)
             rest = "".join(f"\n{line}" for line in more)
         else:

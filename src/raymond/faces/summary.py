@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from raymond import durations, pasted
-from raymond.faces import documents, question, table, words
+from raymond.faces import documents, table, words
 from raymond.faces.foreign_text import fitted, hung, in_margin, laid_open, width_of
 from raymond.faces.words import with_author_paths
 from raymond.machine import handled_failure
@@ -168,6 +168,8 @@ def _questions(asking: list[Agent], id: str, width: int) -> list[str]:
 
 
 def _question(agent: Agent, id: str, width: int) -> list[str]:
+    from raymond.faces import question  # most runs ask nothing
+
     told = question.beside(f"asks:   {words.who(agent)}:", agent.question, MARGIN, width)
     return [*told, *(f"        {one}" for one in question.more(question_of(id, agent)))]
 

@@ -14,10 +14,10 @@ from raymond.machine.inputs import Spending
 from raymond.steps import spool
 from raymond.steps.job import TurnJob
 from raymond.steps.output import SLICE, Line, RawLines
-from raymond.steps.spool import MOST_LINE, remove
+from raymond.steps.spool import MOST_LINE
 from raymond.steps.step import FAR, UNKNOWN_EXIT, Host
 from raymond.steps.turn_step import TurnStep
-from raymond.system import programs
+from raymond.system import folders, programs
 from raymond.system.files import make_private, private
 from raymond.system.processes import age, alive, spawn, start_time
 from raymond.system.stragglers import MARK
@@ -104,7 +104,7 @@ class ProgramTurn(TurnStep):
         return Trouble(kind="setup", error=problem) if problem else command
 
     def _open_spool(self) -> None:
-        remove(self.turn.spool)
+        folders.remove_path(self.turn.spool)
         make_private(self.turn.spool)
         path = os.path.join(self.turn.spool, "prompt")
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="", opener=private) as file:
@@ -379,7 +379,7 @@ class ProgramTurn(TurnStep):
             self._out = -1
         # What cannot be removed now, for want of descriptors, goes when the driver leaves.
         with contextlib.suppress(OSError):
-            remove(self.turn.spool)
+            folders.remove_path(self.turn.spool)
 
 
 def _opened(path: str, flags: int, until: contextlib.ExitStack) -> int:

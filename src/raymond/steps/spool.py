@@ -12,7 +12,6 @@ from raymond.machine.placed_workflow import PlacedWorkflow
 from raymond.machine.prices import Prices
 from raymond.machine.run import Run
 from raymond.steps import evaluation
-from raymond.system import folders
 from raymond.system.files import contents, private
 
 MOST_LINE = 64 << 20
@@ -82,9 +81,3 @@ def _regular(path: str) -> int:
         os.close(fd)
         raise FileNotFoundError(path)
     return fd
-
-
-def remove(spool: str) -> None:
-    """Delete the folder of a turn, or of all turns of a run; what a link in it points to stays."""
-    with contextlib.suppress(FileNotFoundError), folders.opened(os.path.dirname(spool)) as above:
-        folders.remove(os.path.basename(spool), above)

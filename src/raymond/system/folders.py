@@ -139,6 +139,12 @@ def remove(name: str, inside: int) -> None:
         _remove(pending.pop(), inside, inside, _LEVELS, pending)
 
 
+def remove_path(path: str) -> None:
+    """The same by its path; what a link in it points to stays."""
+    with contextlib.suppress(FileNotFoundError), opened(os.path.dirname(path)) as above:
+        remove(os.path.basename(path), above)
+
+
 def is_leftover(name: str) -> bool:
     """Whether a removal that was cut short may have given something this name."""
     number = name.removeprefix(_DEEP).removesuffix(_OLD)
