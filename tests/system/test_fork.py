@@ -30,7 +30,7 @@ sys.path.insert(0, "")
 print("not flushed", end="")
 kept = open(os.devnull)
 reader, writer = os.pipe()
-pid = processes.fork(look, {b"PATH": b"/bin"}, sys.argv[1], stdout=writer)
+pid = processes.fork(look, {b"PATH": b"/bin"}, sys.argv[1], stdout=writer, stderr=writer)
 os.waitpid(pid, 0)
 print("", os.read(reader, 1 << 16).decode(), sep="\\n")
 """
@@ -41,7 +41,7 @@ def forked(run: Callable[[int], None], cwd: Path) -> tuple[str, int]:
     here = os.getcwd()
     reader, writer = os.pipe()
     try:
-        pid = processes.fork(run, {}, str(cwd), stdout=writer)
+        pid = processes.fork(run, {}, str(cwd), stdout=writer, stderr=writer)
     finally:
         os.close(writer)
         os.chdir(here)
@@ -82,7 +82,7 @@ def test_a_directory_that_is_gone_or_leads_elsewhere_is_an_error_here(tmp_path: 
 def test_it_ends_with_the_process_that_it_was_copied_from(tmp_path: Path) -> None:
     code = (
         "import os, signal, time; from raymond.system import processes;"
-        "pid = processes.fork(lambda _: time.sleep(600), {}, '/', stdout=1); print(pid, flush=True);"
+        "pid = processes.fork(lambda _: time.sleep(600), {}, '/', stdout=1, stderr=1); print(pid, flush=True);"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -100,7 +100,7 @@ def test_it_leads_a_group_that_can_be_signalled(tmp_path: Path) -> None:
         os.write(out, b"x")
         signal.pause()
 
-    pid = processes.fork(waits, {}, "/", stdout=writer)
+    pid = processes.fork(waits, {}, "/", stdout=writer, stderr=writer)
     os.chdir(here)
     os.close(writer)
     assert os.read(reader, 1) == b"x"

@@ -68,7 +68,8 @@ class GateStep(Step):
         try:
             with theirs:
                 cwd = "/" if given.work else self.job.cwd
-                self.pid = fork(process.ready(given), env, cwd, stdout=theirs.fileno())
+                out = theirs.fileno()
+                self.pid = fork(process.ready(given), env, cwd, stdout=out, stderr=out)
         except OSError as error:
             if errors.is_passing_fault(error):
                 raise

@@ -45,6 +45,8 @@ class ScriptJob(Job, frozen=True, kw_only=True, tag=True):
     """Run a script."""
 
     script: str
+    origin: str = ""
+    """The file that the script of a loop was taken from."""
     python: str
     """The Python that runs it, when the workflow names one."""
     values: dict[str, str]
@@ -125,6 +127,7 @@ def _script_job(run: Run, placed: PlacedWorkflow, agent: Agent) -> ScriptJob:
         silence=_silence(run, policy),
         **_place(run, policy),
         script=f"{placed.workflow_dir}/{agent.state}",
+        origin=f"{start.scope_dir}/{agent.state}" if start.loop else "",
         python=workflow.settings.python,
         values=placed_workflow.values_of_visit(run, placed, agent),
         key=f"{start.key}-{agent.id}-{agent.entered}",

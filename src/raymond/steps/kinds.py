@@ -13,6 +13,10 @@ def step_for(
 ) -> Step:
     """The step that does `job`; it is not started yet."""
     if isinstance(job, ScriptJob):
+        if job.origin:
+            from raymond.steps.own_script import OwnScriptStep
+
+            return OwnScriptStep(host, job)
         return ScriptStep(host, job)
     if isinstance(job, GateJob):
         from raymond.steps.gate_step import GateStep

@@ -131,10 +131,14 @@ class ScriptStep(Step):
         self._open = {out: "out", err: "err"}
         try:
             argv, env, cwd = self.entered(argv, env, self._shown)
-            self.pid = spawn(self.host.marks.noting(argv, self.number), env, cwd, stdout=stdout, stderr=stderr)
+            self.pid = self._launch(argv, env, cwd, stdout, stderr)
         finally:
             os.close(stdout)
             os.close(stderr)
+
+    def _launch(self, argv: list[str], env: Mapping[bytes, bytes], cwd: str, stdout: int, stderr: int) -> int:
+        """Start its process; the pid of that."""
+        return spawn(self.host.marks.noting(argv, self.number), env, cwd, stdout=stdout, stderr=stderr)
 
     def _end_early(self, error: OSError, program: str) -> None:
         cwd = self.outside(self.job.cwd)

@@ -141,7 +141,7 @@ def spawn(
             os.umask(_their_umask & 0o077)
 
 
-def fork(run: Callable[[int], None], env: Mapping[bytes, bytes], cwd: str, *, stdout: int) -> int:
+def fork(run: Callable[[int], None], env: Mapping[bytes, bytes], cwd: str, *, stdout: int, stderr: int) -> int:
     """Let a copy of this process `run` in a session of its own, with nothing open but what it prints to; its pid.
 
     What is loaded here is loaded there, which saves most of the time that a Python of its own would take to start. It
@@ -154,7 +154,7 @@ def fork(run: Callable[[int], None], env: Mapping[bytes, bytes], cwd: str, *, st
         return pid
     code = 1
     try:
-        _set_apart(env, stdout)
+        _set_apart(env, stdout, stderr)
         if os.getppid() == us:
             run(1)
             code = 0
@@ -167,7 +167,7 @@ def fork(run: Callable[[int], None], env: Mapping[bytes, bytes], cwd: str, *, st
         os._exit(code)
 
 
-def _set_apart(env: Mapping[bytes, bytes], stdout: int) -> None:
+def _set_apart(env: Mapping[bytes, bytes], stdout: int, stderr: int) -> None:
     """Make of a copy of this process one that was just started."""
     gc.disable()  # it ends soon
     prctl(_PDEATHSIG, signal.SIGTERM)
@@ -184,7 +184,7 @@ def _set_apart(env: Mapping[bytes, bytes], stdout: int) -> None:
     sys.path[:] = filter(os.path.isabs, sys.path)  # others would lead into the agent's directory
     os.dup2(os.open(DEV_NULL, os.O_RDONLY), 0)
     os.dup2(stdout, 1)
-    os.dup2(stdout, 2)
+    os.dup2(stderr, 2)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
