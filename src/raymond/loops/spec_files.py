@@ -144,14 +144,17 @@ class Specs(Struct, frozen=True, dict=True):
 
 def read_tasks(found: Documents) -> Specs:
     """The specs as they are now."""
-    placed: dict[str, Placed] = {}
-    where: dict[str, list[str]] = {}
+    where: dict[str, list[Placed]] = {}
     warnings = strays(found)
     for spec in read_files(found):
-        warnings += [PlanWarning(one.message, one.line, spec.shown) for one in spec.warnings]
+        place = spec.shown
+        warnings += [PlanWarning(one.message, one.line, place) for one in spec.warnings]
         for task in spec.tasks:
-            where.setdefault(task.id, []).append(f"{found.shown(spec.shown)}:{task.line}")
-            placed.setdefault(task.id, Placed(task, spec.shown))
-    twice = {id: tuple(places) for id, places in where.items() if len(places) > 1}
-    ordered = {id: placed[id] for id in sorted(placed, key=task_spec.order)}
+            where.setdefault(task.id, []).append(Placed(task, place))
+    twice = {
+        id: tuple(f"{found.shown(one.place)}:{one.task.line}" for one in places)
+        for id, places in where.items()
+        if len(places) > 1
+    }
+    ordered = {id: where[id][0] for id in sorted(where, key=task_spec.order)}
     return Specs(ordered, tuple(warnings), twice)

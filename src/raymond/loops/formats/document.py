@@ -30,10 +30,12 @@ _EMPTY = ("", BYTE_ORDER_MARK)
 _DEEP = 3
 """Blanks before a fence that needs no list item around it."""
 
-# Only what can begin a heading, code or a comment is looked at: a long text costs one pass of `re`.
-_BEGIN = r"^(?:\A\ufeff)?(?: {0,3}(#{1,6})(?=[ \t]|\r*(?:\n|\Z))|([ \t]*)(`{3,}|~{3,})([^\n]*))"
-_START = regex(rf"{_BEGIN}|<!--", re.MULTILINE)
-_START_WITHOUT_COMMENTS = regex(_BEGIN, re.MULTILINE)
+# Only what can begin a heading, code or a comment is looked at: a long text costs one pass of `re`. The line feed is
+# part of the pattern, because a pattern that begins with `^` is tried at every character, which takes twice as long.
+_BEGIN = r"(?: {0,3}(#{1,6})(?=[ \t]|\r*(?:\n|\Z))|([ \t]*)(`{3,}|~{3,})([^\n]*))"
+_FIRST = regex(rf"\ufeff?{_BEGIN}")
+_START = regex(rf"\n{_BEGIN}|<!--")
+_START_WITHOUT_COMMENTS = regex(rf"\n{_BEGIN}")
 _INDENTATION = regex(r"(?:\A\ufeff)?[ \t]*")
 _HEADING = regex(r"(?:\A\ufeff)? {0,3}#{1,6}(?:[ \t\r\n]|\Z)")
 _PARAGRAPH_END = regex(
@@ -41,12 +43,14 @@ _PARAGRAPH_END = regex(
     r"|[ \t]*(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t\r\n]|\Z))"
 )
 _INDENTED = regex(r"^([ \t]*)(?:([-*+]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)|[^ \t\r\n])", re.MULTILINE)
-FIELD = regex(
-    r"^([ \xa0]{0,3}(?:[-*+][ \t]{1,4})?)(\*\*|__)[ \t]{0,4}([^\W\d_](?:[^\W_]|[ \t-]){0,40}?)[ \t]{0,4}"
-    r"(?::[ \t]{0,4}\2|\2[ \t]{0,4}:)([^\n]*)",
-    re.MULTILINE,
+_FIELD = (
+    r"([ \xa0]{0,3}(?:[-*+][ \t]{1,4})?)(\*\*|__)[ \t]{0,4}([^\W\d_](?:[^\W_]|[ \t-]){0,40}?)[ \t]{0,4}"
+    r"(?::[ \t]{0,4}\2|\2[ \t]{0,4}:)([^\n]*)"
 )
+FIELD = regex(_FIELD)
 """A line such as `**Status:** Planned`: what comes before the name, what makes it bold, the name, and the value."""
+NEXT_FIELD = regex(rf"\n{_FIELD}")
+"""The same with the end of the line before."""
 _POINT = regex(r"([ \t\xa0]*)(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t\xa0]+|\Z)(?:\[([ xX]?)\](?:[ \t\xa0]+|\Z))?")
 _INK = regex(r"[^\r\n]+")
 _TICKS = regex("`+")
@@ -220,15 +224,20 @@ class _Scan:
         """Code and comments, in their order: their lines have no level."""
 
     def run(self) -> None:
-        text, start, at = self.text, self.start, 0
-        while found := start.search(text, at):
+        text, search = self.text, self.start.search
+        found = _FIRST.match(text) or search(text)
+        while found:
+            begin = found.start()
             if found[1]:
-                self.headings.append((found.start(), found.start(1), found.end(1)))
+                begin += text[begin] == "\n"
+                self.headings.append((begin, found.start(1), found.end(1)))
                 at = found.end(1)
             elif found[3]:
-                at = self._fence(found)
+                begin += text[begin] == "\n"
+                at = self._fence(found, begin)
             else:
-                at = self._comment(found.start())
+                at = self._comment(begin)
+            found = search(text, at - 1 if text[at - 1] == "\n" else at)
 
     def counted(self) -> str:
         """The text with everything blotted out that does not count."""
@@ -248,8 +257,8 @@ class _Scan:
 
     # Code
 
-    def _fence(self, found: re.Match[str]) -> int:
-        """Blot out a block of code; where to look on."""
+    def _fence(self, found: re.Match[str], begin: int) -> int:
+        """Blot out a block of code whose first line begins there; where to look on."""
         text, run = self.text, found[3]
         width = columns(found[2])
         if run[0] == "`" and "`" in found[4]:
@@ -269,8 +278,8 @@ class _Scan:
             stop = limit
             self.blots.append((first, stop, INSIDE))
             self.unclosed.append((found.start(2), _unclosed("block of code", in_item=item is not None)))
-        self.fences.append(Fence(found.start(), stop, "" if close else found[2] + run))
-        self.hidden.append((found.start(), stop))
+        self.fences.append(Fence(begin, stop, "" if close else found[2] + run))
+        self.hidden.append((begin, stop))
         return stop
 
     # Comments

@@ -351,10 +351,12 @@ def closing_bracket(line: str, start: int) -> int:
 
 def unquoted(value: str) -> str:
     """`value` without the backticks around it."""
+    if not value.startswith("`"):
+        return value
     bare = value.strip("`")
     run = value[: len(value) - len(value.lstrip("`"))]
     # `a` && `b` begins and ends with backticks, too, but they are not around it.
-    is_around = value == f"{run}{bare}{run}" and run not in bare if run else False
+    is_around = value == f"{run}{bare}{run}" and run not in bare
     return bare.strip() if is_around or not bare else value
 
 

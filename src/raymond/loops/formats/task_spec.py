@@ -27,6 +27,8 @@ _BULLET = regex(r"[-*+](?:[ \t\xa0]|$)")
 _RULE = regex(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\Z")
 _PLAIN = regex(r"(?:[-*+] [^\s*_-][^\n]*(?:\n|\Z))+")
 """Lines of a list, which are most of the lines of fields."""
+_OVER = regex(r"(?:[ \t\xa0\r]*\n)+(?![-*+ \t\xa0\r\n\x02\x03])")
+"""Empty lines, and then one that ends a list."""
 _KEYS = {
     "verification": regex(
         r"[-*+]\s+[*_`]*(?:command|expected|timeout|retries|type|criteria|(?:un)?seal)\b", re.IGNORECASE
@@ -172,9 +174,11 @@ class Layout:
     def _task(self, heading: document.Heading) -> tuple[re.Match[str], str, bool] | None:
         if "." not in heading.title:
             return None
-        bare = _PROPOSED.sub("", heading.title)
+        bare = title = heading.title
+        if "*" in title or "_" in title:
+            bare = _PROPOSED.sub("", title)
+            title = _unbold(bare.strip())
         proposed = bare != heading.title
-        title = _unbold(bare.strip())
         id = _HEADING.match(title)
         if not id:
             if _MEANT.match(title):
@@ -211,22 +215,17 @@ class Layout:
                 yield Field(name, heading.start, style, heading.stop, at, stop, heading.stop)
 
     def _bold(self, place: Place) -> Iterator[Field]:
-        for found in document.FIELD.finditer(self.counted, place.body, place.end):
-            name = " ".join(found[3].split()).casefold()
-            if name not in KNOWN and found[1].strip(_BLANK) and not field_meant(name):
+        counted, size = self.counted, len(self.text)
+        for found in document.NEXT_FIELD.finditer(counted, place.body - 1, place.end):
+            before, bold, name, value = found.groups()
+            name = " ".join(name.split()).casefold()
+            if name not in KNOWN and before.strip(_BLANK) and not field_meant(name):
                 continue
-            value = found[4]
+            colon, stop = found.span(4)
             bare = value.lstrip()
-            start = found.end() - len(bare) if bare else found.start(4)
-            yield Field(
-                name,
-                found.start(),
-                (found[1], found[2], self.counted[found.start(4) - 1] != ":"),
-                found.start(4),
-                start,
-                start + len(bare.rstrip()),
-                min(found.end() + 1, len(self.text)),
-            )
+            start = stop - len(bare) if bare else colon
+            style = before, bold, counted[colon - 1] != ":"
+            yield Field(name, found.start() + 1, style, colon, start, start + len(bare.rstrip()), min(stop + 1, size))
 
     def limit(self, field: Field, following: Field | None, place: Place) -> int:
         """Where the lines of a field have to end: at the next field, or the next heading."""
@@ -236,11 +235,15 @@ class Layout:
 
     def stop(self, field: Field, limit: int) -> int:
         """Where the lines of a field end: those of its paragraph, of its list, and of the code in it."""
-        lines = _Lines(field.name, has_value=field.stop > field.value)
         text = self.counted
         at = stop = field.next
-        if field.name != "last attempt" and (plain := _PLAIN.match(text, at, limit)):
+        plain = _PLAIN.match(text, at, limit) if field.name != "last attempt" else None
+        if plain:
             at = stop = plain.end()
+            if _OVER.match(text, at, limit):
+                return stop
+        lines = _Lines(field.name, has_value=field.stop > field.value)
+        if plain:
             lines.is_listed, lines.is_awaited = True, False
         while at < limit:
             after = text.find("\n", at, limit) + 1 or limit
@@ -420,8 +423,7 @@ class _Reader:
 
     def verification(self, field: Field, limit: int, values: dict[str, Any]) -> None:
         stop = self.layout.stop(field, limit)
-        lines = self.layout.document.lines(field.next, stop)
-        found = verification.read(self.layout.document, self._value(field), field.value, lines, of_story=False)
+        found = verification.read_task(self.layout.document, self._value(field), field.value, field.next, stop)
         part = found.parts[0] if found.parts else Part()
         problems = [f"its check cannot be read: {message}" for message, _ in found.problems]
         for message, at in [*zip(problems, (at for _, at in found.problems), strict=True), *found.warnings]:
@@ -482,12 +484,13 @@ _FIELDS = {
 }
 
 
-@lru_cache(64)
+@lru_cache(1 << 10)
 def read(text: str) -> Spec:
     """The tasks of a spec. Never raises: what cannot be read is a warning, and a `problem` of its task."""
     return _Reader(text).spec()
 
 
+@lru_cache(1 << 10)
 def _status(value: str) -> tuple[Status | None, str]:
     """A status with what is said about it; None when it is not one, or two at once."""
     found = _STATUS.match(value)

@@ -21,6 +21,8 @@ _KEY = regex(
     rf"(?:\*\*|__|`)?({'|'.join(KEYS)}|manual|checks)(?:\*\*|__|`)?[ \t\xa0]*:(?:\*\*|__)?(?=[ \t\xa0]|\Z)",
     re.IGNORECASE,
 )
+_PLAIN = regex(rf"[-*+] ({'|'.join(KEYS)}):([ \t\xa0][^\n]*)(?:\n|\Z)")
+"""What most lines of the field are like; the others are read by what else they may be."""
 _MANUAL = regex(r"manual(?:ly)?\b[\s:–—-]*(.*)", re.IGNORECASE | re.DOTALL)
 _EXIT = regex(r"exit(?:[ \t]{1,4}code)?[ \t]{0,4}:?[ \t]{0,4}([0-9]+)", re.IGNORECASE)
 _OUTPUT = regex(r"output[ \t]{1,4}(contains|matches)[ \t]{1,4}(.*)", re.IGNORECASE | re.DOTALL)
@@ -103,6 +105,15 @@ class _Reader:
         return last
 
     # Lines
+
+    def plain(self, at: int, stop: int) -> int:
+        """Read the plain lines with which the field begins; where the first other one does."""
+        counted = self.document.counted
+        while found := _PLAIN.match(counted, at, stop):
+            start = found.start(2)
+            self._set(found[1], start, start + len(found[2].rstrip()))
+            at = found.end()
+        return at
 
     def line(self, line: Line) -> bool:
         """Read a line; False if it does not belong to the field any more."""
@@ -208,7 +219,7 @@ class _Reader:
     # Keys
 
     def _set(self, key: str, start: int, stop: int) -> None:
-        raw, value = (text[start:stop].strip() for text in (self.document.text, self.document.counted))
+        raw, value = self.document.text[start:stop].strip(), self.document.counted[start:stop].strip()
         self.key = "criteria" if key == "manual" else key
         self.is_whole = raw[:1] == "`" and queue_item.unquoted(raw) != raw
         if key in ("command", "expected") and raw != value:
@@ -295,8 +306,11 @@ class _Reader:
 
     # All of it
 
-    def end(self) -> Verification:
-        """What all lines say together."""
+    def rest(self, lines: Iterable[Line]) -> Verification:
+        """What all lines say together; these are the ones that were not read yet."""
+        for line in lines:
+            if not self.line(line):
+                break
         found, last = self.found, self.last
         for text, at in self.points:
             if last and last.kind == "manual":
@@ -344,10 +358,16 @@ def read(found: Document, value: str, at: int, lines: Iterable[Line], *, of_stor
     reader = _Reader(found, at, of_story=of_story)
     if value:
         reader.value(value, at)
-    for line in lines:
-        if not reader.line(line):
-            break
-    return reader.end()
+    return reader.rest(lines)
+
+
+def read_task(found: Document, value: str, at: int, start: int, stop: int) -> Verification:
+    """The same for a task, whose lines are those between two offsets."""
+    reader = _Reader(found, at, of_story=False)
+    if value:
+        reader.value(value, at)
+    start = reader.plain(start, stop)
+    return reader.rest(found.lines(start, stop) if start < stop else ())
 
 
 def _cut(text: str) -> str:
