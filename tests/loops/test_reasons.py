@@ -27,7 +27,8 @@ def test_many_files_are_looked_at_with_few_commands(tmp_path: Path, monkeypatch:
     counting.chmod(0o755)
     monkeypatch.setenv("PATH", f"{counting.parent}:{os.environ['PATH']}")
     repository = Person(str(night.path), str(tmp_path))
-    found = reasons.reasons_for(repository, repository.changes(before, after), lambda path: False)
+    changes = repository.changes(before, after)
+    found = reasons.reasons_for(repository, changes, lambda path: False, reasons.texts_of(repository, changes))
     told = "put something that looks like a GitHub token into many/249.txt"
     assert found == ["added large, which has 10 MB", told]
     assert len((tmp_path / "calls").read_text("utf-8").splitlines()) < 12

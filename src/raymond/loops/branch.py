@@ -126,17 +126,20 @@ class Branch(Struct, frozen=True):
         finally:
             os.close(fd)
 
-    def made_for(self, mark: str) -> str:
-        """The commit that was made for an item; empty when there is none. Only Raymond commits on this branch."""
-        said = publish.ask(self.top, "log", "--format=%H%x00%(trailers:key=Raymond-Item,valueonly)%x00", *self._since)
+    def made_for(self, mark: str, since: str = "") -> str:
+        """The commit that was made for an item; empty when there is none. Only Raymond commits on this branch.
+
+        It was made after the commit `since`, if that is known.
+        """
+        since = since or self.commit_of(BASE)
+        if self.tip == since:
+            return ""
+        what = "--format=%H%x00%(trailers:key=Raymond-Item,valueonly)%x00"
+        said = publish.ask(self.top, "log", what, self.tip, f"^{since}", "--")
         parts = said.decode("utf-8", "replace").split("\0")
         return next(
             (one.strip() for one, marks in zip(parts[::2], parts[1::2], strict=False) if marks.strip() == mark), ""
         )
-
-    @property
-    def _since(self) -> list[str]:
-        return [self.tip, f"^{self.commit_of(BASE)}", "--"]
 
     def commit(self, tree: str, message: str, parent: str) -> str:
         """Make a commit on top of `parent` and let the branch end with it; refused if it ends with another one."""
@@ -145,11 +148,14 @@ class Branch(Struct, frozen=True):
         if parent != self.tip:
             raise BranchGone(f"{self.reference(TIP)} was moved meanwhile", hint="look at it, then try again")
         self._move(TIP, made)
-        self.follow()
+        self.follow(parent)
         return made
 
-    def follow(self) -> None:
-        """Let the branch name the tip, unless it is checked out or a person has put it somewhere else."""
+    def follow(self, before: str = "") -> None:
+        """Let the branch name the tip, unless it is checked out or a person has put it somewhere else.
+
+        The tip is known to come after the commit `before`.
+        """
         tip, name = self.tip, f"refs/heads/{self.name}"
         if not self.name:
             return
@@ -160,7 +166,7 @@ class Branch(Struct, frozen=True):
             publish.move(self.top, name, tip, there)
             return
         is_looked_at = f"ref: {name}" in git.checked_out(self.top)
-        if not is_looked_at and (not there or publish.contains(self.top, tip, there)):
+        if not is_looked_at and (there in ("", before) or publish.contains(self.top, tip, there)):
             publish.move(self.top, name, tip, there)
 
     def withdraw(self) -> None:

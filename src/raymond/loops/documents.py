@@ -256,10 +256,11 @@ class Stored(Documents, frozen=True, dict=True):
         if tree != self.tree:
             theirs = repository.changes(tree, self.tree, self.kept)
             lines = {os.fsdecode(path): new for path, (_, new) in theirs.items()}
-        for name, text in self.written.items():
-            mode, _ = self._entries.get(name, (b"100644", b""))
-            lines[self.inside_path(name)] = repository.put(mode, text.encode("utf-8", "surrogateescape"))
-        return repository.changed(tree, lines)
+        files = {
+            self.inside_path(name): (self._entries.get(name, (b"100644",))[0], text.encode("utf-8", "surrogateescape"))
+            for name, text in self.written.items()
+        }
+        return repository.changed(tree, lines | repository.put_all(files))
 
 
 def stored(documents: Documents, repository: Repository, tree: str) -> Stored:

@@ -15,7 +15,7 @@ from raymond.loops.formats.queue_item import Item
 from raymond.loops.ledger import Opened
 from raymond.loops.step import Step
 from raymond.verifier import rules
-from raymond.workspace import tree as trees
+from raymond.workspace import harvest
 from raymond.workspace.slot import Origin
 
 DOCUMENTS = "documents"
@@ -103,37 +103,31 @@ class ItemRun:
         tree = self.take(gate)
         changes = self.repository.changes(self.origin.tree, tree)
         may = rules.matcher(self.item.may)
+        texts = reasons.texts_of(self.repository, changes)
         found = Work(
             tree=tree,
             changed=sorted(map(os.fsdecode, changes)),
-            review=reasons.reasons_for(self.repository, changes, may),
-            conflicts=reasons.conflicts(self.repository, changes),
+            review=reasons.reasons_for(self.repository, changes, may, texts),
+            conflicts=reasons.conflicts(self.repository, changes, texts),
             subjects=self.step.subjects(self.origin),
         )
-        left = self.repository.written()
+        left = harvest.left(self.place.slot)
         if left != tree:
             self._look_at_documents(left, found)
         return found
 
-    def follow(self, wanted: str = "") -> None:
-        """Let the tree hold the tip, or this tree on top of it."""
-        with self.place.alone():
-            taken = self.place.harvest().left
-            vouched = self.branch.tree_of("vouched")
-            trees.follow(self.place.slot, self.origin, self.branch.tip, wanted=wanted, vouched=vouched, taken=taken)
-        self.__dict__.pop("origin", None)
-
     def on_tip(self, tree: str) -> str | None:
         """The tree on top of what else was committed meanwhile; None when that conflicts with it."""
-        tip = self.branch.tree_of(TIP)
-        others = self.repository.changes(self.origin.tree, tip)
+        if self.branch.tip == self.origin.commit:
+            return tree
+        others = self.repository.changes(self.origin.tree, self.branch.tree_of(TIP))
         if all(self.documents.owns(os.fsdecode(path)) for path in others):
             return tree
         return self.branch.merged(tree, self.origin.commit) or None
 
     def save(self, tree: str, attempt: int, what: str = "") -> tuple[str, str]:
         """Keep what did not count: the reference, and the commit it names; both empty if nothing was changed."""
-        left = self.repository.written() if self.origin.kept else tree
+        left = harvest.left(self.place.slot) if self.origin.kept else tree
         if left == self.origin.tree:
             return "", ""
         name = f"{self.item.slot}.{what or attempt}"

@@ -162,7 +162,7 @@ def commit(run: ItemRun, outcome: Outcome) -> Entry:
     """Make the commit of an item, unless it is there; how the item ended."""
     branch = run.branch
     with branch.alone():
-        made = branch.made_for(run.mark)
+        made = branch.made_for(run.mark, run.item.base)
         if not made:
             tip = branch.tip
             if outcome.tree and run.on_tip(outcome.tree) != outcome.tree:

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
+
 from raymond.loops.documents import PRD, PRD_STATUS
 from raymond.loops.formats import records, task_spec
 from raymond.loops.formats.foreign_text import inline
@@ -27,11 +29,28 @@ Changes = Mapping[bytes, tuple[bytes, bytes]]
 _ADDED = '"{title}" was added to {path} while an agent worked; it counts as proposed'
 
 
-def reasons_for(repository: Repository, changes: Changes, may: Callable[[str], bool]) -> list[str]:
+class Texts(Struct, frozen=True):
+    """What changed files say now."""
+
+    sizes: dict[str, int]
+    """By the name of the blob."""
+    contents: dict[bytes, bytes]
+    """By path, of those that are not too large to be looked into."""
+
+
+def texts_of(repository: Repository, changes: Changes) -> Texts:
+    """What these files say."""
+    named = {path: name for path, (_, new) in changes.items() if (name := _name(new))}
+    sizes = repository.sizes(set(named.values())) if named else {}
+    searched = {path: name for path, name in named.items() if sizes.get(name, 0) <= _SCANNED}
+    contents = repository.blobs(set(searched.values())) if searched else {}
+    return Texts(sizes, {path: contents.get(name, b"") for path, name in searched.items()})
+
+
+def reasons_for(repository: Repository, changes: Changes, may: Callable[[str], bool], texts: Texts) -> list[str]:
     """What a person has to see about changed files; those that the item `may` change decide nothing by their name."""
-    sizes = _sizes(repository, changes)
-    told = [one for path, pair in changes.items() for one in _of_change(os.fsdecode(path), pair, sizes, may)]
-    told += [f"put {what} into {path}" for path, what in _secrets(repository, changes, sizes)]
+    told = [one for path, pair in changes.items() for one in _of_change(os.fsdecode(path), pair, texts.sizes, may)]
+    told += [f"put {what} into {path}" for path, what in _secrets(repository, changes, texts)]
     return list(dict.fromkeys(map(visible, told)))  # a name of a file may have line breaks in it
 
 
@@ -54,21 +73,20 @@ def _of_change(
 
 def secret_files(repository: Repository, changes: Changes) -> list[str]:
     """The files whose new version has what looks like a secret, and whose old one has not."""
-    return [path for path, _ in _secrets(repository, changes, _sizes(repository, changes))]
+    return [path for path, _ in _secrets(repository, changes, texts_of(repository, changes))]
 
 
-def conflicts(repository: Repository, changes: Changes) -> list[str]:
+def conflicts(repository: Repository, changes: Changes, texts: Texts) -> list[str]:
     """The files with marks of a conflict that were not there before."""
-    texts = _texts(repository, changes, _sizes(repository, changes))
     return [
         os.fsdecode(path)
-        for path, text in texts.items()
+        for path, text in texts.contents.items()
         if has_conflict(text) and not has_conflict(_before(repository, changes[path][0]))
     ]
 
 
-def _secrets(repository: Repository, changes: Changes, sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    for path, content in _texts(repository, changes, sizes).items():
+def _secrets(repository: Repository, changes: Changes, texts: Texts) -> Iterator[tuple[str, str]]:
+    for path, content in texts.contents.items():
         new = _text(content)
         if secret(new) and (what := secret(new, _text(_before(repository, changes[path][0])))):
             yield os.fsdecode(path), what
@@ -76,19 +94,6 @@ def _secrets(repository: Repository, changes: Changes, sizes: Mapping[str, int])
 
 def _name(entry: bytes) -> str:
     return entry.split()[1].decode("ascii") if entry and entry[:6] not in (_MODULE, _FOLDER) else ""
-
-
-def _sizes(repository: Repository, changes: Changes) -> dict[str, int]:
-    names = {_name(new) for _, new in changes.values()} - {""}
-    return repository.sizes(names) if names else {}
-
-
-def _texts(repository: Repository, changes: Changes, sizes: Mapping[str, int]) -> dict[bytes, bytes]:
-    """The files that are not too large to be looked into, with what they say now."""
-    searched = {path: name for path, (_, new) in changes.items() if (name := _name(new))}
-    searched = {path: name for path, name in searched.items() if sizes.get(name, 0) <= _SCANNED}
-    contents = repository.blobs(set(searched.values())) if searched else {}
-    return {path: contents.get(name, b"") for path, name in searched.items()}
 
 
 def _before(repository: Repository, old: bytes) -> bytes:

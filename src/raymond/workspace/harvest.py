@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -40,15 +41,24 @@ _PATIENCE = 5.0
 """Seconds for rules that an agent has written."""
 
 
-class Harvest(Struct, frozen=True):
+class Harvest(Struct, frozen=True, dict=True):
     """What was taken."""
 
-    tree: str
-    """The tree of git with everything that counts."""
+    repository: Repository
+    base: Origin
     left: str
-    """The same, with what a step did to files that it is not to write."""
+    """The tree of git with everything, also with what a step did to files that it is not to write."""
     left_out: list[tuple[str, str]]
     """New files and folders that were not taken, and why."""
+
+    @cached_property
+    def tree(self) -> str:
+        """The tree with everything that counts: the files that only Raymond writes are as they were."""
+        base, left = self.base, self.left
+        if not base.kept or left == base.tree:
+            return left
+        changed = self.repository.changes(base.tree, left, base.kept)
+        return self.repository.changed(left, {os.fsdecode(path): old for path, (old, _) in changed.items()})
 
 
 class Survey(Struct):
@@ -67,8 +77,8 @@ def harvest(slot: Slot, base: Origin) -> Harvest:
     """Take what is in the tree now. The caller holds the slot alone."""
     repository = Repository(slot.git, slot.rules)
     index = _copy_index(slot)
-    known, is_current = load_seen(slot)
-    if not is_current:
+    known, left = load_seen(slot)
+    if not left:
         # After a kill, what was seen is older than the index, which has everything that was taken.
         known = {path: known.get(path, _UNSEEN) for path in _listed(repository, index)}
     skipped = frozenset(os.fsencode(path) for path in (*base.installed, *base.data))
@@ -83,19 +93,17 @@ def harvest(slot: Slot, base: Origin) -> Harvest:
         for path in set(odd).difference(_listed(repository, index) if odd else ()):
             survey.left_out[path] = _RESERVED
             del survey.found[path]
-    left = repository.ask("write-tree", index=index).decode("ascii").strip()
+    if lines or not left:
+        left = repository.ask("write-tree", index=index).decode("ascii").strip()
     os.replace(f"{slot.git}/{index}", f"{slot.git}/index")
-    save_seen(slot, survey.found)
-    tree = _without(repository, base, left)
-    return Harvest(tree, left, sorted((os.fsdecode(path), why) for path, why in survey.left_out.items()))
+    save_seen(slot, survey.found, left)
+    left_out = sorted((os.fsdecode(path), why) for path, why in survey.left_out.items())
+    return Harvest(repository, base, left, left_out)
 
 
-def _without(repository: Repository, base: Origin, left: str) -> str:
-    """The tree in which the files that only Raymond writes are as they were."""
-    if not base.kept or left == base.tree:
-        return left
-    changed = repository.changes(base.tree, left, base.kept)
-    return repository.changed(left, {os.fsdecode(path): old for path, (old, _) in changed.items()})
+def left(slot: Slot) -> str:
+    """The tree that was in the index when it was written last."""
+    return load_seen(slot)[1] or Repository(slot.git, slot.rules).written()
 
 
 def _copy_index(slot: Slot) -> str:
@@ -112,16 +120,17 @@ def _listed(repository: Repository, index: str) -> list[bytes]:
     return repository.ask("ls-files", "-z", index=index).split(b"\0")[:-1]
 
 
-def load_seen(slot: Slot) -> tuple[dict[bytes, Stat], bool]:
-    """The files as they were seen last, and whether these are the files in the index."""
+def load_seen(slot: Slot) -> tuple[dict[bytes, Stat], str]:
+    """The files as they were seen last, and their tree; none if they are not the files in the index."""
     seen: dict[bytes, Stat]
-    index, seen = marshal.loads(contents(slot.seen))  # from a file, byte by byte, it takes ten times as long
-    return seen, index == _index_of(slot)
+    tree: str
+    index, seen, tree = marshal.loads(contents(slot.seen))  # from a file, byte by byte, it takes ten times as long
+    return seen, tree if index == _index_of(slot) else ""
 
 
-def save_seen(slot: Slot, found: Mapping[bytes, Stat]) -> None:
-    """Remember the files as they are; the index has them."""
-    replace(slot.seen, marshal.dumps((_index_of(slot), dict(found))))
+def save_seen(slot: Slot, found: Mapping[bytes, Stat], tree: str) -> None:
+    """Remember the files as they are; the index has them, as this tree."""
+    replace(slot.seen, marshal.dumps((_index_of(slot), dict(found), tree)))
 
 
 def _index_of(slot: Slot) -> tuple[int, int, int]:

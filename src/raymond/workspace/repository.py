@@ -14,7 +14,7 @@ from functools import partial
 
 from raymond.errors import WorkspaceError
 from raymond.system import git
-from raymond.system.files import contents, make_private, replace
+from raymond.system.files import contents, make_private, private, replace
 
 _FORMAT = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {}\n"
 _FIXED = {
@@ -209,6 +209,23 @@ class Repository:
     def put(self, mode: bytes, content: bytes) -> bytes:
         """The mode and blob of a file with this content."""
         return mode + b" " + self.ask("hash-object", "-w", "--stdin", "--no-filters", given=content).strip()
+
+    def put_all(self, files: Mapping[str, tuple[bytes, bytes]]) -> dict[str, bytes]:
+        """The same for several: name -> mode and content."""
+        if not files:
+            return {}
+        aside = f"{self.path}/aside.{os.urandom(4).hex()}"
+        make_private(aside)
+        try:
+            paths = [f"{aside}/{number}" for number in range(len(files))]
+            for path, (_, content) in zip(paths, files.values(), strict=True):
+                with open(path, "xb", opener=private) as file:
+                    file.write(content)
+            given = "".join(f"{_quoted(path)}\n" for path in paths)
+            said = self.ask("hash-object", "-w", "--no-filters", "--stdin-paths", given=os.fsencode(given)).split()
+        finally:
+            shutil.rmtree(aside)
+        return {name: mode + b" " + blob for (name, (mode, _)), blob in zip(files.items(), said, strict=True)}
 
     def changed(self, tree: str, lines: Mapping[str, bytes]) -> str:
         """A tree with other files at some paths: none where there is no mode and blob."""

@@ -162,7 +162,7 @@ def make_of(
         base = msgspec.structs.replace(base, branch=branch, began=began, kept=kept, vouched=vouched)
         if way == "here":
             repository.ask("read-tree", base.tree)
-            _note(slot)
+            _note(slot, base.tree)
         else:
             base = _check_out(slot, repository, base, tell)
         slot.complete(base)
@@ -196,7 +196,7 @@ def _check_out(slot: Slot, repository: Repository, base: Origin, tell: Callable[
     repository.ask("read-tree", base.tree)
     repository.ask("checkout-index", "-a", "-q", worktree=slot.tree)
     lend(f"{slot.tree}/.git", repository, base, index=base.head, worktree=slot.tree)
-    _note(slot)
+    _note(slot, base.tree)
     # Once per tree: after a loss of power, a file that is empty must be one that an agent has emptied.
     sync_disk(slot.tree)
     return base
@@ -217,7 +217,7 @@ def follow(slot: Slot, base: Origin, commit: str, *, wanted: str = "", vouched: 
     began = base.began or base.tree
     base = msgspec.structs.replace(base, head=commit, commit=commit, tree=after, vouched=vouched, began=began)
     _follow_rules(slot, repository, changes)
-    _see_again(slot, changes)
+    _see_again(slot, changes, wanted)
     if base.way != "here":
         with folders.opened(slot.tree) as top:
             folders.remove(".git", top)
@@ -239,14 +239,14 @@ def _follow_rules(slot: Slot, repository: Repository, changes: Mapping[bytes, tu
             replace(target, repository.blobs([new.split()[1].decode("ascii")]).popitem()[1])
 
 
-def _see_again(slot: Slot, changes: Mapping[bytes, tuple[bytes, bytes]]) -> None:
-    """Note how the files are that were just written."""
+def _see_again(slot: Slot, changes: Mapping[bytes, tuple[bytes, bytes]], tree: str) -> None:
+    """Note how the files are that were just written; all of them are this tree."""
     seen, _ = harvest.load_seen(slot)
     for path, (_, new) in changes.items():
         seen.pop(path, None)
         if new:
             seen[path] = files.stat_of(slot, path)
-    harvest.save_seen(slot, seen)
+    harvest.save_seen(slot, seen, tree)
 
 
 def moved(slot: Slot, base: Origin, top: str) -> Origin:
@@ -353,11 +353,11 @@ def without_login(url: str) -> str:
     return f"{scheme}://{login}{name}{slash}{path.partition('?')[0]}"
 
 
-def _note(slot: Slot) -> None:
-    """See the tree as it was made, and keep the rules of the base."""
+def _note(slot: Slot, tree: str) -> None:
+    """See the files of a tree as they were made, and keep the rules of the base."""
     repository = Repository(slot.git, slot.rules)
     tracked = {path for path in repository.ask("ls-files", "-z").split(b"\0") if path}
     found = harvest.look(os.fsencode(slot.tree), {}, (), lambda paths: set()).found
-    harvest.save_seen(slot, {path: one for path, one in found.items() if path in tracked})
+    harvest.save_seen(slot, {path: one for path, one in found.items() if path in tracked}, tree)
     # Those that git does not track hide files of the person's, too.
     harvest.copy_rules(slot.tree, slot.rules, [path for path in found if os.path.basename(path) in _RULES])
