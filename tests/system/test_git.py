@@ -345,6 +345,25 @@ def test_a_branch_that_names_another_is_followed(repo: Path) -> None:
     assert git.head(str(repo)) == made
 
 
+@pytest.mark.parametrize("head", ["branch", "commit", "alias", "link", "unborn"])
+def test_the_branch_in_head_is_what_git_says_it_is(repo: Path, head: str) -> None:
+    made = commit(repo)
+    if head == "commit":
+        run(repo, "checkout", "-q", "--detach")
+    elif head == "alias":
+        run(repo, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+        run(repo, "symbolic-ref", "HEAD", "refs/heads/alias")
+    elif head == "link":
+        (repo / ".git" / "HEAD").unlink()
+        (repo / ".git" / "HEAD").symlink_to("refs/heads/main")
+    elif head == "unborn":
+        run(repo, "symbolic-ref", "HEAD", "refs/heads/unborn")
+    assert git.branch_line(str(repo)) == {"commit": "", "unborn": "ref: refs/heads/unborn"}.get(
+        head, "ref: refs/heads/main"
+    )
+    assert head == "unborn" or git.head(str(repo)) == made
+
+
 def test_references_in_a_circle_name_no_commit(repo: Path) -> None:
     (repo / ".git" / "refs" / "heads" / "main").write_text("ref: refs/heads/main\n")
     assert git.head(str(repo)) == ""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pace import mostly_slow
 from raymond.workspace import harvest
+from raymond.workspace.repository import Repository
 from workspace.checkout import Checkout, put
 from workspace.person import Person
 
@@ -250,6 +251,21 @@ def test_the_walk_is_as_quick_as_the_number_of_files_and_reads_only_what_changed
     known, _ = harvest.load_seen(checkout.place.slot)
     survey = harvest.look(os.fsencode(checkout.tree), known, (), lambda paths: set())
     assert (survey.changed, survey.missing) == ([], [])
+
+
+def test_the_tree_of_the_index_is_known_until_something_else_writes_it(checkout: Checkout) -> None:
+    checkout.begin({"a": "1\n", "b": "2\n"}).open()
+    slot = checkout.place.slot
+    repository = Repository(slot.git, slot.rules)
+    assert harvest.load_seen(slot)[1] == harvest.left(slot) == repository.written()
+    put(checkout.tree / "a", "3\n")
+    checkout.taken()
+    assert harvest.load_seen(slot)[1] == harvest.left(slot) == repository.written()
+    repository.ask("read-tree", repository.empty_tree())  # as after a kill
+    assert harvest.load_seen(slot)[1] == ""
+    assert harvest.left(slot) == repository.empty_tree()
+    assert checkout.taken() == {"a": "M"}
+    assert harvest.load_seen(slot)[1] == repository.written()
 
 
 def test_a_copied_file_stays_out_when_only_an_ignored_ignore_file_hides_it(checkout: Checkout) -> None:

@@ -111,6 +111,11 @@ class Branch(Struct, frozen=True):
             raise BranchGone(f"{self.reference(TIP)} is gone", hint=hint)
         return tip
 
+    @property
+    def vouched(self) -> str:
+        """The commit with the files that decide checks."""
+        return self.commit_of(VOUCHED) or self.tip
+
     def tree_of(self, what: str) -> str:
         """The tree that such a reference names."""
         return self.repository.tree_of(self.commit_of(what) or self.tip)

@@ -13,7 +13,7 @@ from raymond.control import runs
 from raymond.errors import Error, UsageError
 from raymond.faces.words import many
 from raymond.loops import report, state
-from raymond.loops.branch import BASE, TIP, VOUCHED, trailers
+from raymond.loops.branch import BASE, TIP, trailers
 from raymond.loops.documents import FAILURES, PROGRESS, SUMMARIES, stored
 from raymond.loops.formats import records
 from raymond.loops.formats.state_file import Status
@@ -50,8 +50,7 @@ def bring_documents(loop: LoopRun) -> None:
         origin, taken = place.known(), place.harvest()
         wanted = branch.merged(taken.left, origin.commit) if branch.is_looked_at or not branch.name else ""
         if wanted:
-            vouched = branch.tree_of(VOUCHED)
-            trees.follow(place.slot, origin, branch.tip, wanted=wanted, vouched=vouched, taken=taken.left)
+            trees.follow(place.slot, origin, branch.tip, branch.vouched, wanted=wanted, taken=taken.left)
             branch.check_out(origin.commit)
     if loop.run.is_over:
         place.drop()

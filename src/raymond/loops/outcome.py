@@ -187,6 +187,7 @@ def _write_records(run: ItemRun, outcome: Outcome) -> None:
     """Write everything that people read about an item into the documents of the branch."""
     if run.settings.loop == RALPH:
         return
+    run.documents.preload([PROGRESS, os.path.join(LOGS, run.item.source or run.documents.newest())])
     source = source_of(run.documents, run.settings)
     for name, text in outcome.plan.items():
         run.documents.write(text, name)

@@ -82,8 +82,7 @@ def save(loop: LoopRun, ask: Ask | None, tell: Callable[[str], None]) -> None:
                     raise UsageError("it conflicts with what was committed since", hint="continue, or discard it")
                 with branch.alone():
                     branch.commit(tree, "chore: commit an interrupted session\n", branch.tip)
-            vouched = branch.tree_of("vouched")
-            trees.follow(place.slot, origin, branch.tip, vouched=vouched, taken=taken.left)
+            trees.follow(place.slot, origin, branch.tip, branch.vouched, taken=taken.left)
             if branch.is_here:
                 branch.check_out(origin.commit)
     except WorkspaceError as error:
@@ -151,8 +150,7 @@ def _put_away(loop: LoopRun) -> str:
         name = _free(loop, f"{opened.slot}.interrupted", taken.left, origin.commit, repository)
         if place.way == "here":
             branch = loop.branch_in(repository)
-            vouched = branch.tree_of("vouched")
-            trees.follow(place.slot, origin, branch.tip, vouched=vouched, taken=taken.left)
+            trees.follow(place.slot, origin, branch.tip, branch.vouched, taken=taken.left)
             branch.check_out(origin.commit)
         return name
 

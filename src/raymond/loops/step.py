@@ -224,8 +224,7 @@ class Step:
         place, branch = self.place, self.branch
         with place.alone():
             origin, taken = place.known(), place.harvest().left
-            vouched = branch.tree_of(VOUCHED)
-            trees.follow(place.slot, origin, branch.tip, wanted=wanted, vouched=vouched, taken=taken)
+            trees.follow(place.slot, origin, branch.tip, branch.vouched, wanted=wanted, taken=taken)
         branch.follow()
         if branch.is_here:
             branch.check_out()

@@ -183,7 +183,11 @@ class Repository:
 
     def tree_of(self, commit: str) -> str:
         """The tree of a commit."""
-        return self.ask("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
+        return self.trees_of(commit)[0]
+
+    def trees_of(self, *commits: str) -> list[str]:
+        """The trees of some commits."""
+        return self.ask("rev-parse", *(f"{one}^{{tree}}" for one in commits)).decode("ascii").split()
 
     def written(self) -> str:
         """The tree of the index."""

@@ -202,20 +202,21 @@ def _check_out(slot: Slot, repository: Repository, base: Origin, tell: Callable[
     return base
 
 
-def follow(slot: Slot, base: Origin, commit: str, *, wanted: str = "", vouched: str = "", taken: str) -> Origin:
+def follow(slot: Slot, base: Origin, commit: str, vouched: str, *, wanted: str = "", taken: str) -> Origin:
     """Let the tree hold what `commit` has, or with `wanted` that tree on top of it; it has just been `taken`.
 
-    The caller holds the slot alone. Build products stay: git ignores them, and checks do not see them.
+    `vouched` is the commit that decides checks. The caller holds the slot alone. Build products stay: git ignores them,
+    and checks do not see them.
     """
     repository = Repository(slot.git, slot.rules)
-    after = repository.tree_of(commit)
+    after, deciding = repository.trees_of(commit, vouched)
     wanted = wanted or after
     changes = repository.changes(taken, wanted)
     files.unlink(slot, [path for path, (_, new) in changes.items() if not new])
     files.write(slot, repository, {path: new for path, (_, new) in changes.items() if new})
     repository.ask("read-tree", wanted)
     began = base.began or base.tree
-    base = msgspec.structs.replace(base, head=commit, commit=commit, tree=after, vouched=vouched, began=began)
+    base = msgspec.structs.replace(base, head=commit, commit=commit, tree=after, vouched=deciding, began=began)
     _follow_rules(slot, repository, changes)
     _see_again(slot, changes, wanted)
     if base.way != "here":
