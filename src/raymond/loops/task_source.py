@@ -301,7 +301,8 @@ class TaskSource(Struct, frozen=True):
         return not scope or item_ids.belongs(id, scope)
 
     def _obstacle(self, item: Item, placed: Placed, known: Specs) -> str:
-        return twice_of([placed], known) or obstacle(item, placed.task, self.settings)
+        twice = twice_of([placed], known) if known.twice else ""
+        return twice or obstacle(item, placed.task, self.settings)
 
     def warnings_of(self, looked: Looked, item: Item) -> list[PlanWarning]:
         """What is odd about the lines of a task."""

@@ -69,6 +69,16 @@ class Verification(Struct):
 class _Reader:
     """Goes through the lines of the field. A story may have several checks, a task has one."""
 
+    key = ""
+    """What the last line set."""
+    indent = 0
+    is_whole = False
+    """Whether that is in backticks, so that it ends where they do."""
+    block: Part | None = None
+    """The check whose command is in the block of code that is being read."""
+    is_apart = False
+    """Whether an empty line came last."""
+
     def __init__(self, found: Document, at: int, *, of_story: bool) -> None:
         self.document = found
         self.at = at
@@ -76,15 +86,6 @@ class _Reader:
         self.found = Verification()
         self.points: list[tuple[str, int]] = []
         """Lines that set nothing: criteria, if a person judges."""
-        self.key = ""
-        """What the last line set."""
-        self.indent = 0
-        self.is_whole = False
-        """Whether that is in backticks, so that it ends where they do."""
-        self.block: Part | None = None
-        """The check whose command is in the block of code that is being read."""
-        self.is_apart = False
-        """Whether an empty line came last."""
 
     def problem(self, message: str, at: int) -> None:
         self.found.problems.append((message, at))
