@@ -1,17 +1,15 @@
 """What a loop costs beside git and its checks: one iteration, and picking from long queues and plans."""
 
 import os
-import re
 import resource
 import subprocess
 import sys
 import time
-import venv
 from collections.abc import Callable
-from importlib.metadata import distribution
 from pathlib import Path
 
 from report import Reading
+from workflows import RAYMOND
 
 from raymond.loops.documents import PLANS, RECORDS, Documents, Folder
 from raymond.loops.formats import prd, prd_status, queue, task_spec
@@ -42,17 +40,14 @@ _GIT = '#!/bin/bash\n{git} "$@"; code=$?; times >> "{log}"; exit $code\n'
 _CALLS = 50
 _WORDS = 4
 """What `times` prints for one call."""
-_PACKAGE = "raymond-orchestrator"
-_NAME = re.compile(r"[\w.-]+")
 
 
 def loops(home: Path, rounds: int) -> dict[str, Reading]:
     """Our own CPU for one iteration over that of git and its check, and for picking an item."""
     ours, gits, picks, walks, tasks, stories = [], [], [], [], [], []
     specs, plan = _specs(home / "specs", _QUEUED), _plan(home / "plan")
-    python = _installed(home / "installed")
     for number in range(rounds):
-        few, many = (_run(home / f"{number}-{items}", items, python) for items in (1, _ITEMS))
+        few, many = (_run(home / f"{number}-{items}", items) for items in (1, _ITEMS))
         gits.append((many[1] - few[1]) / (_ITEMS - 1))
         ours.append((many[0] - few[0]) / (_ITEMS - 1) - gits[-1])
         text = _log(_QUEUED)
@@ -102,24 +97,7 @@ def _log(items: int) -> str:
     return "\n".join(["# Session: bench", "", "## Next Steps", "", *lines, ""])
 
 
-def _installed(folder: Path) -> str:
-    """A Python with the packages of an installation alone: with those of development, every start takes longer."""
-    venv.create(folder, symlinks=True)
-    packages = next(folder.glob("lib/python*/site-packages"))
-    todo, seen = [_PACKAGE], set[str]()
-    while todo:
-        found = distribution(todo.pop())
-        if found.name in seen:
-            continue
-        seen.add(found.name)
-        needed = [one for one in found.requires or () if "extra ==" not in one]
-        todo += [match[0] for one in needed if (match := _NAME.match(one))]
-        for name in {str(file).partition("/")[0] for file in found.files or ()} - {"..", "__pycache__"}:
-            (packages / name).symlink_to(Path(str(found.locate_file(name))).resolve())
-    return str(folder / "bin" / "python")
-
-
-def _run(path: Path, items: int, python: str) -> tuple[float, float]:
+def _run(path: Path, items: int) -> tuple[float, float]:
     """The CPU of a loop over so many items, and what of it git and its wrapper took."""
     (path / "room/docs/session_logs").mkdir(parents=True)
     (path / "bin").mkdir()
@@ -139,7 +117,7 @@ def _run(path: Path, items: int, python: str) -> tuple[float, float]:
     environment = {**os.environ, **who, "PATH": f"{path}/bin:{os.environ['PATH']}", "RAYMOND_HOME": f"{path}/home"}
     untold = _untold(path / "bin/git", log)
     before = _seconds(resource.RUSAGE_CHILDREN)
-    command = [python, "-m", "raymond", "continuous-session", "start", "--id", "b", "--pause", "0s"]
+    command = [RAYMOND, "continuous-session", "start", "--id", "b", "--pause", "0s"]
     command += ["--max-sessions", "0", "--replies", str(path / "replies.yaml"), "-q"]
     subprocess.run(command, cwd=room, env=environment, check=True, capture_output=True)
     told = log.read_text("utf-8").split()

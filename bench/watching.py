@@ -25,7 +25,7 @@ def reading(home: Path, runs: int, agents: int, rounds: int) -> dict[str, Readin
     for number in range(rounds):
         print(f"reading: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         floors.append(run([PYTHON, "-c", "pass"], home).cpu)
-        lists.append(run([RAYMOND, "list"], done.path).cpu)
+        lists.append(run([RAYMOND, "list", "--limit", str(runs)], done.path).cpu)
         states.append(run([RAYMOND, "status", "--json", ID], many.path).cpu)
     if (done.path / "child.out").read_text().count("completed") != runs:
         raise Failed(f"`raymond list` does not show {runs} completed runs")
