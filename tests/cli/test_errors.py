@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import shutil
 import socket
 import stat
@@ -892,6 +893,7 @@ NO_SENSE = {
     "a flag like no other": ("run flow --frobnicate", "there is no flag `--frobnicate`\nhint: raymond run --help"),
     "an argument that is missing": ("run", "PATH is missing\nhint: raymond run PATH"),
     "an argument too many": ("run flow more", "`more` is one argument too many\nhint: raymond run --help"),
+    "an empty argument too many": ("list ''", "`''` is one argument too many\nhint: raymond list --help"),
     "a flag without its value": ("run flow --budget", "`--budget` needs a value\nhint: raymond run --help"),
     "a budget that is no number": (
         "run flow --budget much",
@@ -968,7 +970,7 @@ def test_a_command_that_makes_no_sense_is_answered_with_what_is_wrong_and_starts
 ) -> None:
     room.flow(DONE, "room/flow")
     before = everything(room)
-    done = run(room, *RAYMOND, *typed.split(), input=b"caf\xe9")
+    done = run(room, *RAYMOND, *shlex.split(typed), input=b"caf\xe9")
     assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"error: {said}\n")
     assert everything(room) == before
 

@@ -14,6 +14,7 @@ from raymond.loops.starting import PLAIN, WORKFLOW
 from raymond.steps import own_script
 from raymond.steps.job import ScriptJob
 from raymond.system import processes
+from running import until
 
 pytestmark = pytest.mark.skipif(not processes.HAS_PROC, reason="without /proc, every script is a process of its own")
 
@@ -120,6 +121,37 @@ def test_it_can_begin_again_as_a_python_of_its_own(tmp_path: Path) -> None:
     )
     said = told(tmp_path, text, "copy")[0]
     assert said == "True " + "\0".join([sys.executable, "-B", str(tmp_path / "A.py"), ""]) + "\n"
+
+
+DRIVER = """
+import os, sys
+from raymond.steps import own_script
+from raymond.steps.job import ScriptJob
+from raymond.language.policy import Policy
+
+script = sys.argv[1]
+own_script._SHIPPED = os.path.dirname(script) + os.sep
+step = object.__new__(own_script.OwnScriptStep)
+step.job = ScriptJob(agent="main", state="A.py", step=1, attempt=1, cwd="/", task_folder="", home="/", roots=(),
+    policy=Policy(), silence=9.0, script=script, python="", values={}, key="k", origin=script + ".origin")
+print(step._launch([], {b"PATH": os.environb[b"PATH"]}, os.path.dirname(script), 1, 2), flush=True)
+os.read(0, 1)
+"""
+
+
+def test_one_that_is_stopped_and_hears_no_signal_ends_with_the_driver_all_the_same(tmp_path: Path) -> None:
+    """Nothing in /proc tells a later driver whose it is."""
+    script = tmp_path / "A.py"
+    text = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.kill(os.getpid(), signal.SIGSTOP)\n"
+    for path in (script, tmp_path / "A.py.origin"):
+        path.write_text(text)
+    argv = [sys.executable, "-c", DRIVER, str(script)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout
+        copy = Path("/proc", driver.stdout.readline().strip())
+        until(lambda: "State:\tT" in (copy / "status").read_text(), "the copy stops")
+        driver.kill()
+    until(lambda: not copy.exists() or "State:\tZ" in (copy / "status").read_text(), "the copy ends")
 
 
 # Which scripts are run so

@@ -64,7 +64,8 @@ def explain(error: click.UsageError, command: str) -> tuple[str, str]:
         return _no_command(error, help_)
     extra = _EXTRA.match(error.message)
     if extra:
-        return f"`{extra[1].split()[0]}` is one argument too many", help_
+        word = (extra[1].split() or ["''"])[0]
+        return f"`{word}` is one argument too many", help_
     return error.format_message().rstrip("."), help_
 
 

@@ -7,6 +7,7 @@ import ast
 import contextlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -16,7 +17,7 @@ import raymond
 from raymond.steps.job import ScriptJob
 from raymond.steps.script_step import ScriptStep
 from raymond.system.files import contents
-from raymond.system.processes import HAS_PROC, fork
+from raymond.system.processes import HAS_PROC, ends_with_us, fork
 
 _SHIPPED = os.path.dirname(os.path.abspath(raymond.__file__)) + os.sep
 _replaced: list[Any] = []
@@ -30,7 +31,9 @@ class OwnScriptStep(ScriptStep):
         run = ready(self.job)
         if run is None:
             return super()._launch(argv, env, cwd, stdout, stderr)
-        return fork(run, env, cwd, stdout=stdout, stderr=stderr)
+        # It has no mark that a later driver could find it by, so it ends for sure when this one does: even one that is
+        # stopped, or was started where SIGTERM is ignored.
+        return fork(run, env, cwd, stdout=stdout, stderr=stderr, ends_by=signal.SIGKILL)
 
 
 def ready(job: ScriptJob) -> Callable[[int], None] | None:
@@ -39,7 +42,7 @@ def ready(job: ScriptJob) -> Callable[[int], None] | None:
     None for a script that is not ours to the byte, or is not run where and by what we are. Without /proc, a script is
     only found by what a shell around it writes down.
     """
-    if job.way != "here" or job.python or not job.origin.startswith(_SHIPPED) or not HAS_PROC:
+    if job.way != "here" or job.python or not job.origin.startswith(_SHIPPED) or not (HAS_PROC and ends_with_us()):
         return None
     try:
         text = contents(job.script)

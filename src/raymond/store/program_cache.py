@@ -149,7 +149,7 @@ def _path(name: str) -> str:
 def _remembered(name: str, kind: type[_Kept]) -> _Kept:
     try:
         return msgspec.json.decode(files.contents(_path(name), _MAX_BYTES), type=kind)
-    except (OSError, msgspec.DecodeError, Error):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, Error):
         return kind()
 
 

@@ -211,17 +211,6 @@ def references(top: str) -> dict[str, str]:
 
 def branch_line(top: str) -> str:
     """What HEAD says when it names a branch; empty when it names a commit."""
-    git = _git_directory(top)
-    path = os.path.join(git, "HEAD") if git else ""
-    if git and not os.path.islink(path):
-        value = _line(path) or ""
-        name = value.removeprefix("ref:").strip(_BLANK)
-        if _is_commit(value):
-            return ""
-        if name != value and name.startswith("refs/heads/") and "/." not in name:
-            leads = _reference(git, _common(git), name) or ""
-            if not leads or _is_commit(leads):
-                return f"ref: {name}"
     code, said = _ask(top, "symbolic-ref", "-q", "HEAD")
     return f"ref: {said.strip()}" if code == 0 and said.strip() else ""
 

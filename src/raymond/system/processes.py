@@ -34,8 +34,8 @@ HAS_PIDFD = hasattr(os, "pidfd_open") and not PORTABLE
 HAS_PROC = os.path.isdir("/proc/self") and not PORTABLE
 _RESET = [signal.SIGPIPE, signal.SIGCHLD, *([signal.SIGXFSZ] if hasattr(signal, "SIGXFSZ") else [])]
 """What children find at its default: Python ignores some, and whoever started us may have ignored SIGCHLD."""
-_PDEATHSIG = 1
-"""PR_SET_PDEATHSIG."""
+_PDEATHSIG, _GET_DUMPABLE = 1, 3
+"""PR_SET_PDEATHSIG, PR_GET_DUMPABLE."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 """Of the kernel in a second."""
 _THREADS, _BEGAN = 17, 19
@@ -141,11 +141,19 @@ def spawn(
             os.umask(_their_umask & 0o077)
 
 
-def fork(run: Callable[[int], None], env: Mapping[bytes, bytes], cwd: str, *, stdout: int, stderr: int) -> int:
+def fork(
+    run: Callable[[int], None],
+    env: Mapping[bytes, bytes],
+    cwd: str,
+    *,
+    stdout: int,
+    stderr: int,
+    ends_by: signal.Signals = signal.SIGTERM,
+) -> int:
     """Let a copy of this process `run` in a session of its own, with nothing open but what it prints to; its pid.
 
     What is loaded here is loaded there, which saves most of the time that a Python of its own would take to start. It
-    ends when we do, and never comes back from `run`.
+    ends when we do, by that signal, and never comes back from `run`.
     """
     _change_to(cwd)
     us = os.getpid()
@@ -154,7 +162,7 @@ def fork(run: Callable[[int], None], env: Mapping[bytes, bytes], cwd: str, *, st
         return pid
     code = 1
     try:
-        _set_apart(env, stdout, stderr)
+        _set_apart(env, stdout, stderr, ends_by)
         if os.getppid() == us:
             run(1)
             code = 0
@@ -167,10 +175,10 @@ def fork(run: Callable[[int], None], env: Mapping[bytes, bytes], cwd: str, *, st
         os._exit(code)
 
 
-def _set_apart(env: Mapping[bytes, bytes], stdout: int, stderr: int) -> None:
+def _set_apart(env: Mapping[bytes, bytes], stdout: int, stderr: int, ends_by: signal.Signals) -> None:
     """Make of a copy of this process one that was just started."""
     gc.disable()  # it ends soon
-    prctl(_PDEATHSIG, signal.SIGTERM)
+    prctl(_PDEATHSIG, ends_by)
     os.setsid()
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
@@ -196,8 +204,13 @@ def _change_to(cwd: str) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "it leads elsewhere now", cwd)
 
 
-def prctl(option: int, value: int) -> None:
-    """Tell the kernel something about this process, where there is such a call."""
+def ends_with_us() -> bool:
+    """Whether a copy of this process can be made to end when we do."""
+    return prctl(_GET_DUMPABLE, 0)
+
+
+def prctl(option: int, value: int) -> bool:
+    """Tell the kernel something about this process; whether there is such a call."""
     with contextlib.suppress(ImportError, AttributeError, OSError):
         # The module ctypes itself takes ten times as long to import, and a run begins in a tenth of a second.
         import _ctypes
@@ -205,6 +218,8 @@ def prctl(option: int, value: int) -> None:
         itself: Any = None
         call = _ctypes.dlsym(_ctypes.dlopen(itself, 0), "prctl")
         _ctypes.call_function(call, (option, value, 0, 0, 0))
+        return True
+    return False
 
 
 @lru_cache(maxsize=64)

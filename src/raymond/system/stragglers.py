@@ -1,6 +1,7 @@
 """Stragglers: processes that steps of a run left running, how they are found, and how they are ended.
 
 Every child carries `RAYMOND_STEP`, a path of marks: a Raymond started inside a step of another appends to it.
+A copy of the driver cannot carry one where others see it: it ends with the driver, and what it started carries one.
 """
 
 import contextlib
