@@ -21,7 +21,7 @@ _OURS = re.compile(
 )
 """Ids of runs and agents, which have letters, digits, _ and - only; numbers; names of loops and verbs; what is quoted."""
 _WORDS = {
-    "cli/__init__.py": ("close[0]", "named"),  # commands of ours
+    "cli/by_click.py": ("close[0]", "named"),  # commands of ours
     "cli/cost.py": ("many",),
     "cli/delivery.py": ("agent",),  # quoted by the caller
     "cli/demo.py": ("folder",),  # quoted before
