@@ -349,14 +349,15 @@ def salvage(folder: RunFolder, lines: list[bytes]) -> Iterator[Decision]:
 
 def _scan(folder: RunFolder, data: bytes, start: int, take: Callable[[Decision], object], seq: int) -> int:
     """Hand every good line from `start`, which follows decision `seq`, to `take`; returns where the good lines end."""
-    end = start
-    for begin, end, decision in _good_lines(folder, data, start, seq):  # noqa: B007  the last one counts
+    good = start
+    for begin, end, decision in _good_lines(folder, data, start, seq):
         try:
             take(decision)
         except _IMPOSSIBLE as error:
             how = f"cannot follow from the lines before it ({type(error).__name__}: {error})"
             raise _damaged(folder, data, begin, how) from None
-    return end
+        good = end
+    return good
 
 
 def _good_lines(folder: RunFolder, data: bytes, start: int, seq: int) -> Iterator[tuple[int, int, Decision]]:
